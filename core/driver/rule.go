@@ -1,0 +1,182 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"time"
+)
+
+// The supported range. Inside it every combination is exact in every store; what is outside is refused by [Rule.Validate].
+const (
+	MaxCount  = 1_000_000_000       // tokens of a reduced rate, burst, and tokens per second
+	MaxPeriod = 31 * 24 * time.Hour // of a reduced rate
+	// MaxMicros bounds the clock: 2^52 microseconds after 1970, in the year 2112.
+	MaxMicros = 1<<52 - 1
+)
+
+// Kind is the algorithm of a [Rule].
+type Kind uint8
+
+const (
+	// KindNone is the zero value: no rule was given.
+	KindNone Kind = iota
+	// KindUnlimited limits nothing; stores are never asked about it.
+	KindUnlimited
+	// KindBucket is a token bucket.
+	KindBucket
+)
+
+// Rule is how much of something a key may use. It is a comparable value, made by the constructors of package limit;
+// the zero value is no rule. Constructors accept anything: what is wrong is said by Validate.
+type Rule struct {
+	kind  Kind
+	burst int           // capacity
+	count int           // as written
+	per   time.Duration // as written
+	n, p  int64         // the rate in lowest terms: n tokens per p microseconds; 0 if it has none
+}
+
+// Unlimited is the rule that limits nothing.
+func Unlimited() Rule { return Rule{kind: KindUnlimited} }
+
+// NewBucket is a token bucket that refills with count tokens per period, continuously, and holds burst tokens at most
+// (the default is [Rule.WithBurst]'s to change): the larger of count and five seconds of the rate, at most 1e9.
+func NewBucket(count int, period time.Duration) Rule {
+	r := Rule{kind: KindBucket, count: count, per: period}
+	if count > 0 && period > 0 {
+		r.n, r.p = reduce(int64(count), int64(period))
+	}
+	r.burst = defaultBurst(count, period)
+	return r
+}
+
+// reduce returns count tokens per period nanoseconds in lowest terms of tokens per microseconds.
+func reduce(count, period int64) (n, p int64) {
+	g := gcd(count, period)
+	count, period = count/g, period/g
+	g = gcd(1000, period)
+	if count > math.MaxInt64/1000 {
+		return math.MaxInt64, period / g // far outside the range; Validate says so
+	}
+	return count * (1000 / g), period / g
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+func defaultBurst(count int, period time.Duration) int {
+	if count <= 0 || period <= 0 {
+		return max(count, 1) // the rate is what Validate reports
+	}
+	hi, lo := bits.Mul64(uint64(count), uint64(5*time.Second)) // doubles are one token short for some rates
+	if hi >= uint64(period) {
+		return MaxCount
+	}
+	fiveSeconds, _ := bits.Div64(hi, lo, uint64(period))
+	return int(min(max(uint64(count), fiveSeconds), MaxCount))
+}
+
+// WithBurst returns the rule with a capacity of burst tokens: what a key that was idle may use at once.
+func (r Rule) WithBurst(burst int) Rule {
+	r.burst = burst
+	return r
+}
+
+// Kind returns the algorithm.
+func (r Rule) Kind() Kind { return r.kind }
+
+// IsZero says that no rule was given.
+func (r Rule) IsZero() bool { return r == Rule{} }
+
+// Capacity returns the burst of a bucket: the number that Remaining counts down from.
+func (r Rule) Capacity() int { return r.burst }
+
+// Rate returns the rate as it was written: count per period.
+func (r Rule) Rate() (count int, period time.Duration) { return r.count, r.per }
+
+// Reduced returns the rate in lowest terms: n tokens per p microseconds. Only meaningful for a valid rule.
+func (r Rule) Reduced() (n, p int64) { return r.n, r.p }
+
+// String returns the rule as limit.Parse reads it: "100/s", "100/s burst 20", "10/1m30s", "unlimited"; "none" for the
+// zero value. The burst is left out where it is the default.
+func (r Rule) String() string {
+	switch r.kind {
+	case KindUnlimited:
+		return "unlimited"
+	case KindBucket:
+		s := strconv.Itoa(r.count) + "/" + periodName(r.per)
+		if r.burst != defaultBurst(r.count, r.per) {
+			s += " burst " + strconv.Itoa(r.burst)
+		}
+		return s
+	}
+	return "none"
+}
+
+func periodName(d time.Duration) string {
+	switch d {
+	case time.Second:
+		return "s"
+	case time.Minute:
+		return "m"
+	case time.Hour:
+		return "h"
+	case 24 * time.Hour:
+		return "d"
+	}
+	return d.String()
+}
+
+// Validate says everything that is wrong with the rule, one error each, joined; nil if nothing is. The zero rule is
+// invalid: whoever allows it asks [Rule.IsZero] first.
+func (r Rule) Validate() error {
+	switch r.kind {
+	case KindUnlimited:
+		if r.burst != 0 {
+			return errors.New("an unlimited rule has no burst")
+		}
+		return nil
+	case KindBucket:
+		return errors.Join(r.validateRate(), r.validateBurst())
+	}
+	return errors.New("no rule; write for example limit.PerSecond(100)")
+}
+
+func (r Rule) validateRate() error {
+	switch {
+	case r.count < 1:
+		return fmt.Errorf("rate %d per %v; the smallest count is 1 (Off is a mode, not a number)", r.count, r.per)
+	case r.per <= 0:
+		return fmt.Errorf("period %v; the shortest is 1us", r.per)
+	case r.p > int64(MaxPeriod/time.Microsecond):
+		if r.per%time.Microsecond != 0 && r.per <= MaxPeriod {
+			return fmt.Errorf("period %v: the period must be a whole number of microseconds", r.per)
+		}
+		return fmt.Errorf("period %v; the longest is %v", r.per, MaxPeriod)
+	case r.n > 1000*r.p:
+		return fmt.Errorf("rate %d per %v; the largest is %d per second", r.count, r.per, MaxCount)
+	case r.n > MaxCount:
+		if r.per%time.Microsecond != 0 {
+			return fmt.Errorf("period %v: the period must be a whole number of microseconds", r.per)
+		}
+		return fmt.Errorf("rate %d per %v; the largest count is %d", r.count, r.per, MaxCount)
+	}
+	return nil
+}
+
+func (r Rule) validateBurst() error {
+	if r.burst < 1 {
+		return fmt.Errorf("burst %d; the smallest is 1", r.burst)
+	}
+	if r.burst > MaxCount {
+		return fmt.Errorf("burst %d; the largest is %d", r.burst, MaxCount)
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+package gate
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// Call is a [Request] for code that is not HTTP: jobs, queues, replays, tests. The zero value has no method, no address and
+// no values.
+type Call struct {
+	// Operation is "POST /v1/routes", or one word for work that is not HTTP: then the method is empty.
+	Operation string
+	// Values are what Value and Header find; Header ignores case, and wants strings.
+	Values map[string]any
+	// Addr is the client's address, with or without a port.
+	Addr string
+	// Ctx is what Context returns; nil: context.Background(). Admit uses the context it is given.
+	Ctx context.Context
+}
+
+// Context returns Ctx.
+func (c Call) Context() context.Context {
+	if c.Ctx == nil {
+		return context.Background()
+	}
+	return c.Ctx
+}
+
+// Method returns the first word of an Operation of two.
+func (c Call) Method() string {
+	method, _, ok := strings.Cut(c.Operation, " ")
+	if !ok {
+		return ""
+	}
+	return method
+}
+
+// Path returns the second word of Operation, or its only one.
+func (c Call) Path() string {
+	if _, path, ok := strings.Cut(c.Operation, " "); ok {
+		return path
+	}
+	return c.Operation
+}
+
+// Header returns the string among Values under name.
+func (c Call) Header(name string) string {
+	if s, ok := c.Values[name].(string); ok {
+		return s
+	}
+	for key, v := range c.Values {
+		if s, ok := v.(string); ok && strings.EqualFold(key, name) {
+			return s
+		}
+	}
+	return ""
+}
+
+// HeaderValues returns Header's value, if any.
+func (c Call) HeaderValues(name string) []string {
+	if s := c.Header(name); s != "" {
+		return []string{s}
+	}
+	return nil
+}
+
+// RemoteAddr returns Addr.
+func (c Call) RemoteAddr() string { return c.Addr }
+
+// Value returns Values[name].
+func (c Call) Value(name string) any { return c.Values[name] }
+
+// requestIn is a request under another context.
+type requestIn struct {
+	Request
+	ctx context.Context
+}
+
+func (r requestIn) Context() context.Context { return r.ctx }
+
+// Admit decides about r without a response: for code that is not HTTP, and for asking in tests what a policy says. It
+// never returns nil. Call Done when the work is over. Ctx wins over the request's own.
+func (g *Gate) Admit(ctx context.Context, r Request) *Admission {
+	r = requestIn{r, ctx}
+	if g.passes(r) {
+		return newAdmission(g, r)
+	}
+	start := time.Now()
+	a, spent := g.decide(ctx, r)
+	if a == nil {
+		return newAdmission(g, r)
+	}
+	if g.observer != nil {
+		e := a.event(r, start, spent)
+		e.Route = g.routeLabel(r)
+		g.observer.Observe(e)
+	}
+	return a
+}
+
+// Take charges cost to one key of one policy, whatever the policy's Match, Key and Cost say: for costs known only in code.
+// Key is what the limiter's Key yields, one string per part of a Join; "ip:ADDR" names a client that fell back to its
+// address. A policy that does not exist, or a key that does not fit it, is refused with status 500 and logged. A policy
+// that is Off admits. LimitFor is not asked: the policy's Limit holds.
+func (g *Gate) Take(ctx context.Context, policy string, cost int, key ...string) *Admission {
+	start := time.Now()
+	r := requestIn{Call{Operation: "take"}, ctx}
+	a := newAdmission(g, r)
+	p := g.policy(policy)
+	if p == nil {
+		return a.fail(g.unknownPolicy(policy))
+	}
+	m := g.state.Load().modes[p.index]
+	if m == Off {
+		return a
+	}
+	subject, err := g.subject(a.text, p, key)
+	if err != nil {
+		return a.fail(err)
+	}
+	a.text = subject
+	a.verdicts = append(a.verdicts, verdict{policy: p, mode: m, claim: -1, subject: a.kept(0)})
+	a.claim(&a.verdicts[0], p.Limit, cost)
+	spent := a.askStore(ctx)
+	if g.observer != nil {
+		g.observer.Observe(a.event(r, start, spent))
+	}
+	return a
+}
+
+// fail refuses a call that makes no sense: the program is wrong, and says so.
+func (a *Admission) fail(err error) *Admission {
+	a.gate.log.warn(warnTake, "Take: refused", "error", err)
+	a.refusal = &Refusal{Decision: Decision{Gate: a.gate.name, Outcome: OutcomeRejected, Err: err}, Status: statusInternal,
+		Message: "Take: " + err.Error()}
+	return a
+}

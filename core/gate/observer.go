@@ -1,0 +1,68 @@
+package gate
+
+import (
+	"context"
+	"time"
+)
+
+// Observer is told what a gate does. Observe is called on the request's path, from many goroutines at a time: it must
+// not block, and must not keep Request or Context after it returned.
+type Observer interface {
+	Observe(Event)
+}
+
+// EventKind says what an [Event] is about.
+type EventKind uint8
+
+const (
+	// Decided: a request was decided and, in Serve, is over. One event per gate and request.
+	Decided EventKind = iota + 1
+	// LeaseEnded: a slot was given back or lost.
+	LeaseEnded
+	// BreakerChanged: the store's breaker opened or closed.
+	BreakerChanged
+	// Sampled: the shedders measured this process.
+	Sampled
+	// SettingsChanged: modes or overrides changed.
+	SettingsChanged
+)
+
+// Event is something that happened in a gate. Fields that do not apply are zero; fields may be added.
+type Event struct {
+	Kind    EventKind
+	Context context.Context // the request's
+	Request Request
+	Gate    string
+	Route   string // the matched template, "" where unknown
+	// Start is when the gate began with the request, Duration how long the decision took without the handler, and
+	// StoreDuration the part of it spent in the store.
+	Start                   time.Time
+	Duration, StoreDuration time.Duration
+	Decisions               []Decision // in configuration order; the observer may keep it
+	Refusal                 *Refusal   // nil where the request passed
+	// Result is what became of the handler; zero where it did not run or panicked. Err is its error.
+	Result   Result
+	Panicked bool
+	Err      error
+	// Breaker is the state that the store's breaker changed to: "closed", "open" or "half_open".
+	Breaker string
+}
+
+// Observers returns one observer that tells several, in order. Nil ones are left out.
+func Observers(list ...Observer) Observer {
+	kept := make(observers, 0, len(list))
+	for _, o := range list {
+		if o != nil {
+			kept = append(kept, o)
+		}
+	}
+	return kept
+}
+
+type observers []Observer
+
+func (list observers) Observe(e Event) {
+	for _, o := range list {
+		o.Observe(e)
+	}
+}

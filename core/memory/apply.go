@@ -1,0 +1,67 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/headgate-go/headgate/core/driver"
+)
+
+// Apply makes the changes one after another; see [driver.Store]. One that makes no sense (an invalid rule, an unknown
+// kind of change) is left out and reported in the error, without hurting the others.
+//
+// No rule of this store holds leases yet: Release is a no-op, and Renew finds every lease lost.
+func (s *Store) Apply(_ context.Context, now time.Time, changes []driver.Change) error {
+	if s.closed.Load() {
+		return driver.ErrClosed
+	}
+	clk := s.read(now)
+	var problems []error
+	for i := range changes {
+		switch c := &changes[i]; c.Kind {
+		case driver.Settle:
+			if !known(&c.Rule) {
+				problems = append(problems, explain(i, c.Policy, c.Rule, 0))
+				continue
+			}
+			s.settle(c, clk)
+		case driver.Release:
+		case driver.Renew:
+			c.Lost = true
+		default:
+			problems = append(problems, fmt.Errorf("memory: change %d: unknown kind %d", i, c.Kind))
+		}
+	}
+	if len(problems) > 0 {
+		return &driver.Error{Class: driver.ClassOther, Err: errors.Join(problems...)}
+	}
+	return nil
+}
+
+// settle takes or gives back without asking whether it fits. A key without state is full: there is nothing to give back
+// to it. A key that becomes full keeps its state until the sweeper comes, as it would in a shared store.
+func (s *Store) settle(c *driver.Change, clk clock) {
+	if c.Amount == 0 {
+		return
+	}
+	h := s.hash(c.Policy, c.Subject, driver.KindBucket)
+	sh := s.shard(h)
+	sh.mu.Lock()
+	i, found := sh.find(h)
+	if !found && c.Amount < 0 {
+		sh.mu.Unlock()
+		return
+	}
+	var b driver.Bucket
+	if found {
+		b = sh.slots[i].bucket()
+	}
+	b = b.Read(c.Rule, clk.now).Settle(c.Rule, c.Amount)
+	left := b.Read(c.Rule, b.Time).Wait(c.Rule, int64(c.Rule.Capacity()))
+	tick := clk.freshAt(b.Time, driver.Micros(left))
+	s.write(h, b, tick, clk)
+	sh.mu.Unlock()
+	s.sweepBy(tick, clk)
+}

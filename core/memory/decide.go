@@ -1,0 +1,225 @@
+package memory
+
+import (
+	"fmt"
+
+	"github.com/headgate-go/headgate/core/driver"
+)
+
+// decideOne answers an entry of one claim, which is nearly every request: one lock, one look-up, no list.
+func (s *Store) decideOne(e *driver.Entry, c *driver.Claim, clk clock) {
+	if e.Err = check(0, c); e.Err != nil {
+		c.Result = driver.Result{}
+		return
+	}
+	h := s.hash(c.Policy, c.Subject, driver.KindBucket)
+	sh := s.shard(h)
+	sh.mu.Lock()
+	i, found := sh.find(h)
+	var b driver.Bucket
+	if found {
+		b = sh.slots[i].bucket()
+	}
+	level := b.Read(c.Rule, clk.now)
+	if c.Cost == 0 || !level.Fits(c.Cost) {
+		sh.mu.Unlock()
+		answer(c, level, false)
+		return
+	}
+	b = level.Take(c.Rule, c.Cost)
+	answer(c, level, true)
+	tick := clk.freshAt(b.Time, c.Result.ResetAfter)
+	if found {
+		sh.update(i, b, tick)
+	} else if !s.closed.Load() {
+		sh.insert(i, h, b, tick, clk.tick())
+	}
+	sh.mu.Unlock()
+	s.sweepBy(tick, clk)
+}
+
+// answer is [driver.Level.Result] written in place: copying the struct costs more than the arithmetic.
+func answer(c *driver.Claim, l driver.Level, taken bool) {
+	res := &c.Result
+	res.Allowed, res.Reason, res.RetryAfter = true, driver.ReasonNone, 0
+	if taken {
+		l.Whole -= int64(c.Cost)
+	} else if c.Cost > 0 && !l.Fits(c.Cost) {
+		res.Allowed = false
+		if c.Cost > c.Rule.Capacity() {
+			res.Reason = driver.ReasonCost
+		} else {
+			res.Reason = driver.ReasonLimit
+			res.RetryAfter = driver.Micros(l.Wait(c.Rule, int64(c.Cost)))
+		}
+	}
+	_, p := c.Rule.Reduced()
+	res.Remaining = int(max(0, l.Whole))
+	res.ResetAfter = driver.Micros(l.Wait(c.Rule, int64(c.Rule.Capacity())))
+	res.Fraction = driver.Fraction{Num: l.Num, Den: p}
+	res.Receipt = driver.Receipt{}
+}
+
+// inline is how many claims an entry may have before deciding it allocates. A gate has a handful of limiters.
+const inline = 8
+
+// work is what is known of one claim while its entry is decided.
+type work struct {
+	hash  uint64
+	level driver.Level  // what it found
+	after driver.Bucket // what it leaves, if taken
+	taken bool
+	last  bool // no claim evaluated later took from the same key
+}
+
+// decideMany answers an entry of any number of claims. All shards involved stay locked from the first read to the last
+// write, so nothing ever has to be given back.
+func (s *Store) decideMany(e *driver.Entry, clk clock) {
+	claims := e.Claims
+	e.Err = nil
+	for i := range claims {
+		if err := check(i, &claims[i]); err != nil {
+			e.Err = err
+			for j := range claims {
+				claims[j].Result = driver.Result{}
+			}
+			return
+		}
+	}
+	var buf [inline]work
+	w := buf[:0]
+	var ids [inline]uint64
+	locked := ids[:0]
+	for i := range claims {
+		h := s.hash(claims[i].Policy, claims[i].Subject, driver.KindBucket)
+		w = append(w, work{hash: h})
+		locked = insertSorted(locked, h&s.mask)
+	}
+	for _, id := range locked {
+		s.shards[id].mu.Lock()
+	}
+
+	// Claims that enforce come first, wherever they stand: a shadow claim on the same key must not refuse them.
+	admitted := true
+	for i := range claims {
+		if c := &claims[i]; !c.Shadow && !s.evaluate(w, i, c, clk, admitted) {
+			admitted = false
+		}
+	}
+	if !admitted {
+		for i := range w {
+			w[i].taken = false // shadow claims of a refused request look at what is really there
+		}
+	}
+	for i := range claims {
+		if c := &claims[i]; c.Shadow {
+			s.evaluate(w, i, c, clk, admitted)
+		}
+	}
+
+	first := uint32(never)
+	for i := range claims {
+		c := &claims[i]
+		answer(c, w[i].level, w[i].taken)
+		if w[i].taken && w[i].last {
+			tick := clk.freshAt(w[i].after.Time, c.Result.ResetAfter)
+			s.write(w[i].hash, w[i].after, tick, clk)
+			first = min(first, tick)
+		}
+	}
+	for _, id := range locked {
+		s.shards[id].mu.Unlock()
+	}
+	if first != never {
+		s.sweepBy(first, clk)
+	}
+}
+
+// evaluate reads the key of claim i as the claims evaluated before it leave it, says whether the claim fits, and notes
+// what taking it would leave if the entry still stands.
+func (s *Store) evaluate(w []work, i int, c *driver.Claim, clk clock, stands bool) bool {
+	var b driver.Bucket
+	before := -1
+	for j := range w {
+		if w[j].taken && w[j].last && w[j].hash == w[i].hash {
+			before = j
+		}
+	}
+	if before >= 0 {
+		b = w[before].after
+	} else if sh := s.shard(w[i].hash); sh.count > 0 {
+		if k, ok := sh.find(w[i].hash); ok {
+			b = sh.slots[k].bucket()
+		}
+	}
+	level := b.Read(c.Rule, clk.now)
+	w[i].level = level
+	fits := c.Cost == 0 || level.Fits(c.Cost)
+	if fits && stands && c.Cost > 0 {
+		w[i].after, w[i].taken, w[i].last = level.Take(c.Rule, c.Cost), true, true
+		if before >= 0 {
+			w[before].last = false
+		}
+	}
+	return fits
+}
+
+// write stores the state of a key whose shard is locked. It looks the key up again, since an earlier write of the same
+// entry may have moved or evicted it.
+func (s *Store) write(h uint64, b driver.Bucket, tick uint32, clk clock) {
+	sh := s.shard(h)
+	if i, ok := sh.find(h); ok {
+		sh.update(i, b, tick)
+	} else if !s.closed.Load() { // Close may have emptied the shard since
+		sh.insert(i, h, b, tick, clk.tick())
+	}
+}
+
+// insertSorted adds id to an ascending list without duplicates.
+func insertSorted(list []uint64, id uint64) []uint64 {
+	i := len(list)
+	for i > 0 && list[i-1] > id {
+		i--
+	}
+	if i > 0 && list[i-1] == id {
+		return list
+	}
+	list = append(list, 0)
+	copy(list[i+1:], list[i:])
+	list[i] = id
+	return list
+}
+
+// check says what makes a claim unanswerable.
+func check(i int, c *driver.Claim) error {
+	if c.Cost >= 0 && known(&c.Rule) {
+		return nil
+	}
+	return explain(i, c.Policy, c.Rule, c.Cost)
+}
+
+// known says whether the rule is valid and of a kind that this store keeps: the cheap form of [driver.Rule.Validate],
+// asked for every claim because the arithmetic relies on it.
+func known(r *driver.Rule) bool {
+	n, p := r.Reduced()
+	return r.Kind() == driver.KindBucket && uint(r.Capacity()-1) < driver.MaxCount &&
+		n >= 1 && n <= driver.MaxCount && p >= 1 && p <= maxPeriod && n <= 1000*p
+}
+
+const maxPeriod = int64(driver.MaxPeriod / 1000) // microseconds
+
+// explain makes the error, which names the policy and never the subject.
+func explain(i int, policy string, r driver.Rule, cost int) error {
+	var err error
+	switch {
+	case cost < 0:
+		err = fmt.Errorf("memory: claim %d (policy %q): cost %d is negative", i, policy, cost)
+	case r.Kind() == driver.KindUnlimited:
+		err = fmt.Errorf("memory: claim %d (policy %q): an unlimited rule has no state; do not ask a store about it", i, policy)
+	case r.Validate() != nil:
+		err = fmt.Errorf("memory: claim %d (policy %q): %w", i, policy, r.Validate())
+	default:
+		err = fmt.Errorf("memory: claim %d (policy %q): this store does not know rule %q", i, policy, r)
+	}
+	return &driver.Error{Class: driver.ClassOther, Err: err}
+}

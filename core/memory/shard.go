@@ -1,0 +1,156 @@
+package memory
+
+import (
+	"math/bits"
+	"sync"
+
+	"github.com/headgate-go/headgate/core/driver"
+)
+
+// slot holds one key: its hash (0: free) and its state in 128 bits, spec/script.md 7: 52 bits of time and 44 of
+// fraction across both words, 32 of whole tokens.
+type slot struct{ hash, hi, lo uint64 }
+
+func (s *slot) bucket() driver.Bucket {
+	return driver.Bucket{
+		Whole: int64(int32(uint32(s.lo))),
+		Part:  s.hi<<32&(1<<44-1) | s.lo>>32,
+		Time:  int64(s.hi >> 12),
+	}
+}
+
+func (s *slot) set(b driver.Bucket) {
+	s.hi = uint64(b.Time)<<12 | b.Part>>32
+	s.lo = b.Part<<32 | uint64(uint32(int32(b.Whole)))
+}
+
+// shard is one table behind one mutex: open addressing, linear probing. A slot is 24 bytes without a pointer, and the
+// tick from which its state equals a fresh key lies in a slice of its own (0: free), so that sweeping and evicting read
+// 4 bytes a key. Nothing in here is looked at by the collector.
+type shard struct {
+	mu        sync.Mutex
+	slots     []slot
+	ticks     []uint32
+	count     int
+	bound     int
+	evictions uint64
+	low       uint32   // no key's tick is below it; never if there is none
+	_         [44]byte // to two cache lines, which processors like to fetch together
+}
+
+// home is where a hash would like to be in a table of size slots. It orders keys by their hash whatever the size, so
+// a table need not be a power of two and is copied into a larger one front to back.
+func home(h uint64, size int) int {
+	hi, _ := bits.Mul64(h, uint64(size))
+	return int(hi)
+}
+
+// find returns the slot of a hash, or the free one where it would go (-1 in an empty table).
+func (sh *shard) find(h uint64) (i int, ok bool) {
+	slots := sh.slots
+	if len(slots) == 0 {
+		return -1, false
+	}
+	i = home(h, len(slots))
+	if sh.ticks[i] == 0 { // also brings the tick's cache line in while the slot's is on its way
+		return i, false
+	}
+	for {
+		switch slots[i].hash {
+		case h:
+			return i, true
+		case 0:
+			return i, false
+		}
+		if i++; i == len(slots) {
+			i = 0
+		}
+	}
+}
+
+// update writes the state of a key that is there.
+func (sh *shard) update(i int, b driver.Bucket, tick uint32) {
+	sh.slots[i].set(b)
+	sh.ticks[i] = tick
+	sh.low = min(sh.low, tick)
+}
+
+// insert adds a key that find did not find, at the slot it returned unless the table has to move first.
+func (sh *shard) insert(i int, h uint64, b driver.Bucket, tick, now uint32) {
+	if sh.count >= sh.bound {
+		sh.makeRoom(now)
+		i = -1
+	}
+	if (sh.count+1)*4 > len(sh.slots)*3 {
+		sh.resize(sh.larger())
+		i = -1
+	}
+	if i < 0 {
+		i, _ = sh.find(h)
+	}
+	sh.slots[i].hash = h
+	sh.count++
+	sh.update(i, b, tick)
+}
+
+// remove frees a slot and moves back what had to pass it, so that no marks of the dead are left behind.
+func (sh *shard) remove(i int) {
+	slots, size := sh.slots, len(sh.slots)
+	for j := i; ; {
+		if j++; j == size {
+			j = 0
+		}
+		h := slots[j].hash
+		if h == 0 {
+			break
+		}
+		// The key at j may fill the hole unless its home lies after it, that is cyclically in (i, j].
+		if k := home(h, size); (i < j && (k <= i || k > j)) || (i > j && k <= i && k > j) {
+			slots[i] = slots[j]
+			sh.ticks[i] = sh.ticks[j]
+			i = j
+		}
+	}
+	slots[i] = slot{}
+	sh.ticks[i] = 0
+	sh.count--
+}
+
+// larger is the size that a table grows to at load 0.75: by a quarter, so that a key never costs more than 28/0.6 bytes;
+// small tables double. The last step leaves a load of two thirds when the shard is full: eviction removes and inserts all
+// the time then, and both cost half of what they do at 0.75.
+func (sh *shard) larger() int {
+	size := len(sh.slots)
+	step := size
+	if size >= 512 {
+		step = size / 4
+	}
+	return min(max(size+step, 8), sh.bound+sh.bound/2+1)
+}
+
+// fitting is the size for count keys at load 0.6.
+func fitting(count int) int { return count + count*2/3 + 2 }
+
+// resize copies the table into one of another size.
+func (sh *shard) resize(size int) { sh.rebuild(size, 0) }
+
+// rebuild copies the keys whose tick is above now into a table of another size.
+func (sh *shard) rebuild(size int, now uint32) {
+	old, oldTicks := sh.slots, sh.ticks
+	sh.slots, sh.ticks = make([]slot, size), make([]uint32, size)
+	sh.count, sh.low = 0, never
+	for i, tick := range oldTicks {
+		if tick > now {
+			j, _ := sh.find(old[i].hash)
+			sh.slots[j] = old[i]
+			sh.ticks[j] = tick
+			sh.count++
+			sh.low = min(sh.low, tick)
+		}
+	}
+}
+
+// clear drops everything.
+func (sh *shard) clear() {
+	sh.slots, sh.ticks, sh.count, sh.low = nil, nil, 0, never
+}

@@ -1,0 +1,3 @@
+module github.com/headgate-go/headgate
+
+go 1.25

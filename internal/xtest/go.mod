@@ -1,0 +1,3 @@
+module github.com/headgate-go/headgate/internal/xtest
+
+go 1.26.0
