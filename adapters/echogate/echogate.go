@@ -17,7 +17,12 @@ func Middleware(g *gate.Gate) echo.MiddlewareFunc {
 		panic("echogate: Middleware(nil): make the gate with gate.New and check its error")
 	}
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error { return g.Serve(&exchange{c: c, next: next}) }
+		return func(c echo.Context) error {
+			if Admission(c).Met(g) {
+				return next(c)
+			}
+			return g.Serve(&exchange{c: c, next: next})
+		}
 	}
 }
 

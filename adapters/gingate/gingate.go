@@ -16,6 +16,9 @@ func Middleware(g *gate.Gate) gin.HandlerFunc {
 		panic("gingate: Middleware(nil): make the gate with gate.New and check its error")
 	}
 	return func(c *gin.Context) {
+		if Admission(c).Met(g) {
+			return // Gin goes on by itself
+		}
 		if err := g.Serve(&exchange{c: c}); err != nil && len(c.Errors) == 0 {
 			_ = c.Error(err) // a refusal that could not be written
 		}

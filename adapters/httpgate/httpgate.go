@@ -17,6 +17,10 @@ func Middleware(g *gate.Gate) func(http.Handler) http.Handler {
 	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if Admission(r).Met(g) {
+				next.ServeHTTP(w, r)
+				return
+			}
 			x := &exchange{writer: writer{ResponseWriter: w}, r: r, next: next}
 			_ = g.Serve(x) // a handler has no error to return, and a failed write has no reader
 		})

@@ -164,8 +164,9 @@ func (a *Admission) decision(i int) Decision {
 	return d
 }
 
-// has says whether g is among the gates that this request already met.
-func (a *Admission) has(g *Gate) bool {
+// Met says whether g already decided about this request: mounted again, it has nothing to do. Serve knows; adapters that
+// ask first spare what they would allocate for a second exchange.
+func (a *Admission) Met(g *Gate) bool {
 	for ; a != nil; a = a.outer {
 		if a.gate == g {
 			return true

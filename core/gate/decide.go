@@ -18,7 +18,7 @@ import (
 func (g *Gate) decide(ctx context.Context, r Request) (a *Admission, spent time.Duration) {
 	state := g.state.Load()
 	for i, p := range g.policies {
-		if state.modes[i] == Off || p.match != nil && !p.match.match(r) {
+		if state.modes[i] == Off || p.match != nil && !p.match.Matches(r) {
 			continue
 		}
 		if a == nil {

@@ -192,7 +192,7 @@ func (g *Gate) routeLabel(r Request) string {
 		}
 	}
 	for _, route := range g.routes {
-		if route.match(r) {
+		if route.Matches(r) {
 			return route.pattern
 		}
 	}

@@ -10,7 +10,8 @@ import (
 type Match interface {
 	// String returns the match as text: "POST /v1/routes".
 	String() string
-	match(Request) bool
+	// Matches says whether the request is one of them; of use in Config.Tier too.
+	Matches(Request) bool
 	check() error
 }
 
@@ -82,7 +83,7 @@ func (r route) String() string {
 
 func (r route) check() error { return r.err }
 
-func (r route) match(req Request) bool {
+func (r route) Matches(req Request) bool {
 	if r.method != "" {
 		if m := req.Method(); m != r.method && (m != "HEAD" || r.method != "GET") {
 			return false
@@ -167,7 +168,7 @@ func AnyOf(matches ...Match) Match {
 	return matchFunc{text: "any of (" + joinText(matches, "; ") + ")", err: checkMatches("AnyOf", matches),
 		f: func(r Request) bool {
 			for _, m := range matches {
-				if m.match(r) {
+				if m.Matches(r) {
 					return true
 				}
 			}
@@ -180,7 +181,7 @@ func AllOf(matches ...Match) Match {
 	return matchFunc{text: "all of (" + joinText(matches, "; ") + ")", err: checkMatches("AllOf", matches),
 		f: func(r Request) bool {
 			for _, m := range matches {
-				if !m.match(r) {
+				if !m.Matches(r) {
 					return false
 				}
 			}
@@ -191,7 +192,7 @@ func AllOf(matches ...Match) Match {
 // Not matches what m does not.
 func Not(m Match) Match {
 	return matchFunc{text: "not (" + joinText([]Match{m}, "") + ")", err: checkMatches("Not", []Match{m}),
-		f: func(r Request) bool { return !m.match(r) }}
+		f: func(r Request) bool { return !m.Matches(r) }}
 }
 
 // MatchFunc matches what f says. It runs on every request, and for a gate mounted several times once each.
@@ -210,7 +211,7 @@ type matchFunc struct {
 }
 
 func (m matchFunc) String() string       { return m.text }
-func (m matchFunc) match(r Request) bool { return m.f(r) }
+func (m matchFunc) Matches(r Request) bool { return m.f(r) }
 func (m matchFunc) check() error         { return m.err }
 
 func checkMatches(what string, matches []Match) error {

@@ -8,7 +8,7 @@ import (
 // its error is the handler's own, or Reject's. A panic of the handler or of a user's function passes through.
 func (g *Gate) Serve(x Exchange) error {
 	outer := x.Admission()
-	if outer.has(g) || g.passes(x) {
+	if outer.Met(g) || g.passes(x) {
 		_, err := x.Next()
 		return err
 	}

@@ -94,6 +94,6 @@ func (sh *shard) nearest(n int) (limit uint32, ties int) {
 		if shift == 0 {
 			return lo, n
 		}
-		hi = min(hi, lo+1<<shift-1)
+		hi = lo + min(hi-lo, 1<<shift-1) // the sum may be past 32 bits, the difference is not
 	}
 }

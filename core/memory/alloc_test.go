@@ -1,0 +1,88 @@
+package memory_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/headgate-go/headgate/core/driver"
+	"github.com/headgate-go/headgate/core/memory"
+)
+
+// A decision allocates nothing: not admitted, not refused, with one claim or with eight, nor when it evicts.
+func TestNoAllocations(t *testing.T) {
+	always := driver.NewBucket(1, time.Second).WithBurst(1_000_000_000)
+	once := driver.NewBucket(1, 24*time.Hour)
+	keys := subjects(50_000)
+	claims := func(n int, rule driver.Rule) []driver.Entry {
+		list := make([]driver.Claim, n)
+		for i := range list {
+			list[i] = driver.Claim{Policy: "policy", Subject: keys[i], Rule: rule, Cost: 1, Shadow: i%3 == 2}
+		}
+		return []driver.Entry{{Claims: list}}
+	}
+	next := 0
+	for _, tc := range []struct {
+		name  string
+		now   time.Time
+		batch []driver.Entry
+		new   bool // another key every time
+		full  bool // in a store that is full
+	}{
+		{"admitted, own clock", time.Time{}, claims(1, always), false, false},
+		{"admitted, given clock", noon, claims(1, always), false, false},
+		{"refused", noon, claims(1, once), false, false},
+		{"two claims", time.Time{}, claims(2, always), false, false},
+		{"eight claims", time.Time{}, claims(8, always), false, false},
+		{"eight claims, refused", time.Time{}, claims(8, once), false, false},
+		{"batch", time.Time{}, append(claims(1, always), claims(2, always)...), false, false},
+		{"evicting", time.Time{}, claims(1, once), true, true},
+	} {
+		s := memory.New(memory.WithMaxKeys(1000))
+		if tc.full {
+			for _, k := range keys[:1000] {
+				take(t, s, k, once, tc.now)
+			}
+		}
+		s.Decide(context.Background(), tc.now, tc.batch) // the first insertion makes the table
+		got := testing.AllocsPerRun(1000, func() {
+			if tc.new {
+				next++
+				tc.batch[0].Claims[0].Subject = keys[1000+next%(len(keys)-1000)]
+			}
+			if err := s.Decide(context.Background(), tc.now, tc.batch); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if got != 0 {
+			t.Errorf("%s: %v allocations, want 0", tc.name, got)
+		}
+		s.Close()
+	}
+
+	s := memory.New()
+	defer s.Close()
+	changes := []driver.Change{{Kind: driver.Settle, Policy: "policy", Subject: "s", Rule: always, Amount: 1}}
+	if got := testing.AllocsPerRun(1000, func() { s.Apply(context.Background(), noon, changes) }); got != 0 {
+		t.Errorf("settle: %v allocations, want 0", got)
+	}
+}
+
+// Inserting allocates only where the table grows: bytes per key stay below what growing by a quarter can cost.
+func TestAllocationsOfInsertions(t *testing.T) {
+	keys := subjects(100_000)
+	s := memory.New()
+	defer s.Close()
+	batch := []driver.Entry{{Claims: []driver.Claim{{Policy: "policy", Rule: driver.NewBucket(1, time.Hour), Cost: 1}}}}
+	next := 0
+	got := testing.AllocsPerRun(1, func() {
+		for ; next%50_000 != 49_999; next++ {
+			batch[0].Claims[0].Subject = keys[next]
+			s.Decide(context.Background(), time.Time{}, batch)
+		}
+		next++
+	})
+	if perKey := got / 50_000; perKey > 0.05 {
+		t.Errorf("%.3f allocations per inserted key", perKey)
+	}
+}

@@ -1,0 +1,71 @@
+// Routesapi is a route-planning API with limits, on a framework of your choice:
+//
+//	go run ./examples/routesapi -framework gin -listen :8080
+//	curl -i -H 'X-Api-Key: key-acme' -d '{"stops":[{"lat":52.52,"lng":13.40},{"lat":48.14,"lng":11.58}]}' localhost:8080/v1/routes
+//
+// The folder demo shows it under load.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"log"
+	"net"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/headgate-go/headgate/core/gate"
+
+	"github.com/headgate-go/headgate/examples/routesapi/limits"
+	"github.com/headgate-go/headgate/examples/routesapi/mount"
+	"github.com/headgate-go/headgate/examples/routesapi/service"
+	"github.com/headgate-go/headgate/examples/routesapi/tenants"
+)
+
+func main() {
+	framework := flag.String("framework", "gin", "one of "+strings.Join(mount.Frameworks(), ", "))
+	listen := flag.String("listen", ":8080", "address to listen on")
+	proxied := flag.Bool("proxied", false, "believe X-Forwarded-For from private networks: we are behind our own load balancer")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	ln, err := net.Listen("tcp", *listen)
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Printf("listening on %s (%s)", ln.Addr(), *framework)
+	if err := run(ctx, ln, *framework, *proxied); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run serves the API on ln until ctx ends. Requests in flight are finished first, then the gates are closed.
+func run(ctx context.Context, ln net.Listener, framework string, proxied bool) error {
+	var c limits.Config
+	if proxied {
+		c.Trusted = gate.PrivateNetworks()
+	}
+	table := tenants.Sample()
+	gates, err := limits.New(table, c)
+	if err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	server, err := mount.On(framework, service.New(table), gates)
+	if err != nil {
+		return errors.Join(err, gates.Close(ctx), ln.Close())
+	}
+
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ln) }()
+	select {
+	case err = <-served: // the listener failed
+	case <-ctx.Done():
+	}
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return errors.Join(err, server.Shutdown(patience), gates.Close(patience))
+}

@@ -1,0 +1,54 @@
+package mount
+
+import (
+	"github.com/gin-gonic/gin"
+
+	"github.com/headgate-go/headgate/adapters/gingate"
+
+	"github.com/headgate-go/headgate/examples/routesapi/limits"
+	"github.com/headgate-go/headgate/examples/routesapi/planner"
+	"github.com/headgate-go/headgate/examples/routesapi/service"
+)
+
+// Gin mounts the API on Gin.
+func Gin(api *service.API, gates *limits.Gates) Server {
+	send := func(c *gin.Context, r service.Reply) { c.Data(r.Status, service.ContentType, r.Body) }
+
+	auth := func(c *gin.Context) {
+		tenant, refused := api.Authenticate(c.GetHeader("X-Api-Key"))
+		if refused != nil {
+			send(c, *refused)
+			c.Abort()
+			return
+		}
+		c.Set(limits.Tenant, tenant)
+	}
+	readStops := func(c *gin.Context) {
+		stops, refused := service.ReadStops(c.Request.Body)
+		if refused != nil {
+			send(c, *refused)
+			c.Abort()
+			return
+		}
+		c.Set(limits.Stops, len(stops))
+		c.Set(parsed, stops)
+	}
+	tenantGate := gingate.Middleware(gates.Tenant)
+
+	gin.SetMode(gin.ReleaseMode)
+	r := gin.New()
+	r.Use(gingate.Middleware(gates.Client))
+	r.GET("/healthz", func(c *gin.Context) { send(c, service.Health()) })
+	r.POST("/v1/routes", auth, readStops, tenantGate, func(c *gin.Context) {
+		stops, _ := c.MustGet(parsed).([]planner.Stop)
+		send(c, api.Plan(c.Request.Context(), c.GetString(limits.Tenant), stops))
+	})
+	r.GET("/v1/routes/:id", auth, tenantGate, func(c *gin.Context) {
+		send(c, api.Route(c.GetString(limits.Tenant), c.Param("id")))
+	})
+	r.GET("/v1/analytics/*report", auth, tenantGate, func(c *gin.Context) {
+		send(c, api.Analytics(c.GetString(limits.Tenant), c.Param("report")[1:])) // Gin leaves the slash in front
+	})
+	r.NoRoute(func(c *gin.Context) { send(c, service.Failure(404)) })
+	return httpServer(r)
+}
