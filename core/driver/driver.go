@@ -22,8 +22,8 @@ type Store interface {
 	//
 	// A zero now means the store's own clock: in a shared store the server's. Tests and replays give the time.
 	// An error concerns the whole call and means that the store failed, never that a limit was hit; what is wrong
-	// with one entry alone (a negative cost, an invalid rule) is in its Err. It returns when ctx ends or its deadline
-	// passes, whatever the store's client does; a store that keeps the deadline by itself need not call ctx.Done.
+	// with one entry alone (a negative cost, an invalid or unlimited rule) is in its Err. It returns when ctx ends or its deadline
+	// passes, whatever the store's client does; see DeadlineOnly.
 	Decide(ctx context.Context, now time.Time, batch []Entry) error
 
 	// Apply gives back, settles, releases and renews. It must be idempotent where a change names a lease, does not
@@ -67,7 +67,8 @@ type Claim struct {
 	// Cost is what the request weighs. 0 is a pure read: allowed, and nothing is written.
 	// Above the rule's capacity it is refused with [ReasonCost]; negative, the entry fails.
 	Cost int
-	// Shadow claims are taken only if the request is admitted and they fit; they never refuse it.
+	// Shadow claims are taken only if the request is admitted and they fit; they never refuse it. No key is both shadow
+	// and enforcing in one entry, nor twice shadow.
 	Shadow bool
 	// Lease and LeaseFor name a slot and how long it lives unless renewed; zero for rates.
 	Lease    ID
@@ -121,7 +122,7 @@ type ChangeKind uint8
 
 const (
 	// Settle takes Amount, or gives it back if negative, without asking whether it fits: a bucket may fall into
-	// debt by at most its capacity.
+	// debt by at most its capacity. Settling 0, and giving back to a key without state, write nothing.
 	Settle ChangeKind = iota + 1
 	// Release gives a lease back.
 	Release

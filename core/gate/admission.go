@@ -81,7 +81,7 @@ func (q *question) warnForwarded() {
 		if q.req.Header(name) != "" && q.gate.warnForwarded.CompareAndSwap(true, false) {
 			q.gate.log.warn(warnForwarded, "a request carries a forwarding header and no proxy is trusted: all clients "+
 				"behind a load balancer share one limit; name your proxies in Client.Trusted (PerClient: further arguments)",
-				"header", name)
+				"code", "untrusted-proxy", "header", name)
 		}
 	}
 }

@@ -210,9 +210,9 @@ type matchFunc struct {
 	err  error
 }
 
-func (m matchFunc) String() string       { return m.text }
+func (m matchFunc) String() string         { return m.text }
 func (m matchFunc) Matches(r Request) bool { return m.f(r) }
-func (m matchFunc) check() error         { return m.err }
+func (m matchFunc) check() error           { return m.err }
 
 func checkMatches(what string, matches []Match) error {
 	if len(matches) == 0 {

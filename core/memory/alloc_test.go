@@ -9,6 +9,13 @@ import (
 	"github.com/headgate-go/headgate/core/memory"
 )
 
+// decide fails the test if the store does.
+func decide(t testing.TB, s *memory.Store, now time.Time, batch []driver.Entry) {
+	if err := s.Decide(context.Background(), now, batch); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A decision allocates nothing: not admitted, not refused, with one claim or with eight, nor when it evicts.
 func TestNoAllocations(t *testing.T) {
 	always := driver.NewBucket(1, time.Second).WithBurst(1_000_000_000)
@@ -44,15 +51,13 @@ func TestNoAllocations(t *testing.T) {
 				take(t, s, k, once, tc.now)
 			}
 		}
-		s.Decide(context.Background(), tc.now, tc.batch) // the first insertion makes the table
+		decide(t, s, tc.now, tc.batch) // the first insertion makes the table
 		got := testing.AllocsPerRun(1000, func() {
 			if tc.new {
 				next++
 				tc.batch[0].Claims[0].Subject = keys[1000+next%(len(keys)-1000)]
 			}
-			if err := s.Decide(context.Background(), tc.now, tc.batch); err != nil {
-				t.Fatal(err)
-			}
+			decide(t, s, tc.now, tc.batch)
 		})
 		if got != 0 {
 			t.Errorf("%s: %v allocations, want 0", tc.name, got)
@@ -63,7 +68,12 @@ func TestNoAllocations(t *testing.T) {
 	s := memory.New()
 	defer s.Close()
 	changes := []driver.Change{{Kind: driver.Settle, Policy: "policy", Subject: "s", Rule: always, Amount: 1}}
-	if got := testing.AllocsPerRun(1000, func() { s.Apply(context.Background(), noon, changes) }); got != 0 {
+	got := testing.AllocsPerRun(1000, func() {
+		if err := s.Apply(context.Background(), noon, changes); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got != 0 {
 		t.Errorf("settle: %v allocations, want 0", got)
 	}
 }
@@ -78,7 +88,7 @@ func TestAllocationsOfInsertions(t *testing.T) {
 	got := testing.AllocsPerRun(1, func() {
 		for ; next%50_000 != 49_999; next++ {
 			batch[0].Claims[0].Subject = keys[next]
-			s.Decide(context.Background(), time.Time{}, batch)
+			decide(t, s, time.Time{}, batch)
 		}
 		next++
 	})

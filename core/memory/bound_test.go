@@ -14,6 +14,12 @@ import (
 	"github.com/headgate-go/headgate/core/memory"
 )
 
+// pass lets d pass in a bubble, and whatever is due in it happen.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
 func TestSmallBoundIsExact(t *testing.T) {
 	rule := driver.NewBucket(1, time.Hour)
 	for _, bound := range []int{1, 2, 3, 10, 63, 64, 65, 500, 8191} {
@@ -97,7 +103,7 @@ func TestFreshKeysGoFirst(t *testing.T) {
 		for i := range 60 {
 			take(t, s, "long"+strconv.Itoa(i), driver.NewBucket(1, time.Hour), time.Time{})
 		}
-		time.Sleep(500 * time.Millisecond) // the short ones are full again; the sweeper comes after a second
+		pass(500 * time.Millisecond) // the short ones are full again; the sweeper comes after a second
 		if st := s.Stats(); st.Keys != bound {
 			t.Fatalf("%+v: the sweeper was here", st)
 		}
@@ -145,7 +151,7 @@ func TestEntryLargerThanTheBound(t *testing.T) {
 // slots of 28 bytes per key.
 func TestBR081_UniqueKeysDoNotGrowTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const bound, total = 100_000, 1_000_000
+		const bound, total = 50_000, 500_000
 		before := int64(heap())
 		s := memory.New(memory.WithMaxKeys(bound))
 		rule := driver.NewBucket(5, time.Second)
@@ -156,7 +162,7 @@ func TestBR081_UniqueKeysDoNotGrowTheStore(t *testing.T) {
 			if err := s.Decide(context.Background(), time.Time{}, batch); err != nil {
 				t.Fatal(err)
 			}
-			if i%100_000 == 99_999 {
+			if i%50_000 == 49_999 {
 				st := s.Stats()
 				if st.Keys > bound {
 					t.Fatalf("%+v with a bound of %d", st, bound)
@@ -170,8 +176,7 @@ func TestBR081_UniqueKeysDoNotGrowTheStore(t *testing.T) {
 		if grown := int64(heap()) - before; grown > bound*48 {
 			t.Errorf("the heap grew by %d bytes, want at most %d", grown, bound*48)
 		}
-		time.Sleep(2500 * time.Millisecond)
-		synctest.Wait()
+		pass(2500 * time.Millisecond)
 		if st := s.Stats(); st.Keys != 0 {
 			t.Errorf("%+v after an idle time", st)
 		}
@@ -217,7 +222,7 @@ func TestBR086_NewKeyUnderManyGoroutines(t *testing.T) {
 			wg.Go(func() {
 				batch := []driver.Entry{{Claims: []driver.Claim{{Policy: "policy", Subject: subject, Rule: rule, Cost: 1}}}}
 				<-start
-				if s.Decide(context.Background(), time.Time{}, batch); batch[0].Claims[0].Result.Allowed {
+				if err := s.Decide(context.Background(), time.Time{}, batch); err == nil && batch[0].Claims[0].Result.Allowed {
 					admitted.Add(1)
 				}
 			})
@@ -250,8 +255,10 @@ func TestEverythingAtOnce(t *testing.T) {
 				if err := s.Decide(context.Background(), time.Time{}, batch); err != nil {
 					return
 				}
-				s.Apply(context.Background(), time.Time{}, []driver.Change{
-					{Kind: driver.Settle, Policy: "policy", Subject: strconv.Itoa(i % 30_000), Rule: day, Amount: i%5 - 2}})
+				if err := s.Apply(context.Background(), time.Time{}, []driver.Change{
+					{Kind: driver.Settle, Policy: "policy", Subject: strconv.Itoa(i % 30_000), Rule: day, Amount: i%5 - 2}}); err != nil {
+					return
+				}
 				if i%100 == 0 {
 					s.Stats()
 				}

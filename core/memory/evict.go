@@ -1,7 +1,5 @@
 package memory
 
-import "math/bits"
-
 // dropFresh drops every key that equals a fresh one at tick now and returns how many; if any could, low is exact after
 // it. What is mostly empty then is copied into a smaller table, which gives the memory back.
 func (sh *shard) dropFresh(now uint32) int {
@@ -21,7 +19,7 @@ func (sh *shard) dropFresh(now uint32) int {
 	case stay*4 < len(sh.ticks) || stay*2 < before: // copying the rest is then also the faster way to delete
 		sh.rebuild(min(fitting(stay), len(sh.ticks)), now)
 	case stay < before:
-		sh.removeBelow(now+1, 0)
+		sh.removeBelow(now+1, 0, 1)
 	}
 	sh.low = low
 	return before - stay
@@ -38,14 +36,19 @@ func (sh *shard) makeRoom(now uint32) {
 		return
 	}
 	n := max(1, sh.count/64)
-	sh.removeBelow(sh.nearest(n))
+	limit, ties, equal := sh.nearest(n)
+	sh.removeBelow(limit, ties, equal)
+	sh.low = limit
 	sh.evictions += uint64(n)
 }
 
-// removeBelow removes the keys whose tick is below limit, and so many of those whose tick is limit.
-func (sh *shard) removeBelow(limit uint32, ties int) {
-	i, size := 0, len(sh.ticks)
-	for sh.ticks[i] != 0 {
+// removeBelow removes the keys whose tick is below limit, and so many of those whose tick is limit, of which there are
+// equal. These are taken at even distances, from another start each time: in a flood of keys that live equally long,
+// taking the first ones would empty one part of the table and fill the rest to the brim, where every search is long.
+func (sh *shard) removeBelow(limit uint32, ties, equal int) {
+	ticks, size := sh.ticks, len(sh.ticks)
+	i, share := 0, int(uint32(sh.evictions*0x9e3779b97f4a7c15>>40))%equal
+	for ticks[i] != 0 {
 		i++ // a table is never full
 	}
 	// Downwards from a free slot, all the way round: what a removal moves back then comes from where this has been.
@@ -54,32 +57,42 @@ func (sh *shard) removeBelow(limit uint32, ties int) {
 			i = size
 		}
 		i--
-		switch t := sh.ticks[i]; {
-		case t == 0 || t > limit:
-		case t < limit:
-			sh.remove(i)
-		case ties > 0:
-			ties--
-			sh.remove(i)
+		t := ticks[i]
+		if t-1 >= limit { // above it, or a free slot: 0-1 is above everything. One branch, nearly always the same way
+			continue
 		}
+		if t == limit {
+			if share += ties; share < equal {
+				continue
+			}
+			share -= equal
+		}
+		sh.remove(i)
 	}
 }
 
-// nearest returns the n-th smallest tick, and how many keys of that tick are among the n smallest. It counts the ticks
-// in 1024 bins, then those of the bin in question, and so on: one pass if they span two minutes, at most four, whatever
-// somebody makes them span.
-func (sh *shard) nearest(n int) (limit uint32, ties int) {
-	lo, hi := uint32(never), uint32(0)
+// nearest returns the n-th smallest tick, how many keys of that tick are among the n smallest, and how many there are.
+// It counts ticks in bins: one pass and no branch if the answer is within two minutes of low, which it is unless only
+// long lives are left.
+func (sh *shard) nearest(n int) (limit uint32, ties, equal int) {
+	var bins [1024]int32
+	lo := sh.low
 	for _, t := range sh.ticks {
-		if t != 0 {
-			lo, hi = min(lo, t), max(hi, t)
+		bins[min(t-lo, 1023)]++ // a free slot is in the last bin, which is not looked at
+	}
+	for b, keys := range bins[:1023] {
+		if n <= int(keys) {
+			return lo + uint32(b), n, int(keys)
 		}
+		n -= int(keys)
 	}
-	if n == 1 {
-		return lo, 1
-	}
-	for {
-		shift := max(0, bits.Len32(hi-lo)-10)
+	return sh.nearestAbove(lo+1023, n)
+}
+
+// nearestAbove is nearest among the ticks from lo on: four passes, whatever somebody makes the ticks span.
+func (sh *shard) nearestAbove(lo uint32, n int) (limit uint32, ties, equal int) {
+	hi := uint32(never)
+	for shift := 22; ; shift = max(0, shift-10) {
 		var bins [1024]int32
 		for _, t := range sh.ticks {
 			if t >= lo && t <= hi {
@@ -92,7 +105,7 @@ func (sh *shard) nearest(n int) (limit uint32, ties int) {
 		}
 		lo += uint32(b) << shift
 		if shift == 0 {
-			return lo, n
+			return lo, n, int(bins[b])
 		}
 		hi = lo + min(hi-lo, 1<<shift-1) // the sum may be past 32 bits, the difference is not
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/headgate-go/headgate/core/driver"
 )
 
-// DefaultMaxKeys is how many keys a store holds unless told otherwise. A million keys take about 40 MB.
+// DefaultMaxKeys is how many keys a store holds unless told otherwise. A million keys take about 45 MB.
 const DefaultMaxKeys = 1_000_000
 
 const (

@@ -95,7 +95,7 @@ func (sh *shard) insert(i int, h uint64, b driver.Bucket, tick, now uint32) {
 
 // remove frees a slot and moves back what had to pass it, so that no marks of the dead are left behind.
 func (sh *shard) remove(i int) {
-	slots, size := sh.slots, len(sh.slots)
+	slots, ticks, size := sh.slots, sh.ticks, len(sh.slots)
 	for j := i; ; {
 		if j++; j == size {
 			j = 0
@@ -107,12 +107,12 @@ func (sh *shard) remove(i int) {
 		// The key at j may fill the hole unless its home lies after it, that is cyclically in (i, j].
 		if k := home(h, size); (i < j && (k <= i || k > j)) || (i > j && k <= i && k > j) {
 			slots[i] = slots[j]
-			sh.ticks[i] = sh.ticks[j]
+			ticks[i] = ticks[j]
 			i = j
 		}
 	}
 	slots[i] = slot{}
-	sh.ticks[i] = 0
+	ticks[i] = 0
 	sh.count--
 }
 

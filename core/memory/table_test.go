@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -156,10 +157,12 @@ func TestNearest(t *testing.T) {
 		}
 		slices.Sort(sorted)
 		k := 1 + rng.IntN(n)
-		limit, ties := (&shard{ticks: ticks}).nearest(k)
+		limit, ties, equal := (&shard{ticks: ticks, low: 1 + rng.Uint32N(sorted[0])}).nearest(k)
 		below, _ := slices.BinarySearch(sorted, limit)
-		if limit != sorted[k-1] || ties != k-below {
-			t.Fatalf("the %d nearest of %d: limit %d with %d ties, want %d with %d", k, n, limit, ties, sorted[k-1], k-below)
+		above, _ := slices.BinarySearch(sorted, limit+1)
+		if limit != sorted[k-1] || ties != k-below || equal != above-below {
+			t.Fatalf("the %d nearest of %d: limit %d with %d of %d ties, want %d with %d of %d",
+				k, n, limit, ties, equal, sorted[k-1], k-below, above-below)
 		}
 	}
 }
@@ -179,7 +182,7 @@ func TestHomeKeepsTheOrder(t *testing.T) {
 }
 
 func TestShardCount(t *testing.T) {
-	for maxKeys, want := range map[int]int{1: 1, 8191: 1, 8192: 2, 100_000: 16, 1_000_000: 128, 1 << 40: maxShards} {
+	for maxKeys, want := range map[int]int{1: 1, 8191: 1, 8192: 2, 100_000: 16, 1_000_000: 128, math.MaxInt: maxShards} {
 		if got := shardCount(maxKeys); got != want {
 			t.Errorf("%d keys: %d shards, want %d", maxKeys, got, want)
 		}
@@ -193,13 +196,37 @@ func TestShardCount(t *testing.T) {
 			t.Errorf("the shards of a store for %d keys hold %d", maxKeys, sum)
 		}
 	}
-	for _, n := range []int{0, -1, -1 << 62} {
+	for _, n := range []int{0, -1, math.MinInt} {
 		sum := 0
 		for i, s := 0, New(WithMaxKeys(n)); i < len(s.shards); i++ {
 			sum += s.shards[i].bound
 		}
 		if sum != DefaultMaxKeys {
 			t.Errorf("WithMaxKeys(%d) holds %d", n, sum)
+		}
+	}
+}
+
+// TestFloodKeepsTheTableEven: a flood of equals must not be evicted from one end, which would leave the other one full:
+// the length of a search for an absent key tells, 5 slots on average at two thirds full.
+func TestFloodKeepsTheTableEven(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	sh := &shard{bound: 5000, low: never}
+	for step := range 60_000 {
+		h := rng.Uint64() | 1
+		i, _ := sh.find(h)
+		sh.insert(i, h, driver.Bucket{Time: 1}, 10+uint32(step/20_000), 1)
+		if step%10_000 != 9999 {
+			continue
+		}
+		length, size := 0, len(sh.slots)
+		for i := range size {
+			for j := i; sh.slots[j].hash != 0; j = (j + 1) % size {
+				length++
+			}
+		}
+		if average := float64(length) / float64(size); average > 8 {
+			t.Errorf("step %d: a search for an absent key passes %.1f slots on average", step, average)
 		}
 	}
 }

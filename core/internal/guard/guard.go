@@ -108,7 +108,7 @@ func (s *Store) call(ctx context.Context, f func(context.Context) error) (err er
 			s.breaker.record(probe, true)
 		}
 	}()
-	err = f(withDeadline(ctx, time.Now().Add(s.o.Timeout)))
+	err = f(driver.WithDeadlineOnly(ctx, time.Now().Add(s.o.Timeout)))
 	done = true
 	if err == nil {
 		s.breaker.record(probe, false)
