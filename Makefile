@@ -8,10 +8,10 @@ LINT         := .tools/golangci-lint-$(LINT_VERSION)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo run test check tidy cover fuzz bench lint vet fmt-check tidy-check arrows alone
+.PHONY: help need demo run test check tidy cover fuzz bench bench-redis bench-memory lint vet fmt-check tidy-check arrows alone
 
 help: ## Show this
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Show the limiters at work: starts a service, floods it, and tells what happened
 	go run ./examples/routesapi/demo
@@ -19,10 +19,13 @@ demo: ## Show the limiters at work: starts a service, floods it, and tells what 
 run: ## Start the example service on :8080
 	go run ./examples/routesapi -listen :8080
 
-test: ## Test every module, with the race detector
+test: need ## Test every module, with the race detector, against Redis servers that the tests start
 	go test -race -count=1 -timeout=10m work
 
-check: fmt-check arrows tidy-check vet lint alone test ## Everything that CI checks; the tests come last
+need:
+	@scripts/need.sh
+
+check: need fmt-check arrows tidy-check vet lint alone test ## Everything that CI checks; the tests come last
 
 tidy: ## Write the requirements and replace lines of every go.mod
 	go run ./internal/arch/tidy
@@ -35,8 +38,15 @@ cover: ## Measure what the root module's tests cover; leaves cover.out
 fuzz: ## Run every fuzz target for ten seconds
 	scripts/fuzz.sh 10s
 
-bench: ## Measure against other libraries, side by side
-	@echo 'There are no benchmarks yet: they come with the module internal/bench.'
+# Without the workspace, so that the versions are those of internal/bench/go.mod.
+bench: bench-redis bench-memory ## Measure against other libraries, side by side; writes the tables of BENCHMARKS.md
+
+bench-redis: ## The part of "make bench" that goes through Redis: about five minutes on a quiet machine
+	cd internal/bench && GOWORK=off go test -count=1 -run=NONE -bench=Redis -benchtime=1x -timeout=20m ./redisbench -args -write
+
+bench-memory: ## The part of "make bench" that stays in the process: about six minutes on a quiet machine
+	cd internal/bench && GOWORK=off go test -count=1 -run=NONE -bench=Memory -benchtime=1x -timeout=20m ./membench -args -write
+	cd internal/bench && GOWORK=off go test -count=1 -run=NONE -bench=Requests -benchtime=1x -timeout=20m ./webbench -args -write
 
 lint: $(LINT) ## Run golangci-lint over every module
 	$(LINT) run $(PACKAGES)

@@ -1,8 +1,6 @@
 package echogate_test
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
 	"github.com/labstack/echo/v4"
@@ -10,7 +8,6 @@ import (
 
 	"github.com/headgate-go/headgate/adapters/echogate"
 	"github.com/headgate-go/headgate/conformance/adaptertest"
-	"github.com/headgate-go/headgate/core/gate"
 )
 
 func TestConformance(t *testing.T) { adaptertest.Run(t, newSite) }
@@ -19,77 +16,54 @@ func newSite(tb testing.TB, s adaptertest.Site) string {
 	e := echo.New()
 	if !s.DefaultErrors {
 		e.HTTPErrorHandler = func(err error, c echo.Context) {
-			status := 500
-			if he, ok := err.(*echo.HTTPError); ok {
-				status = he.Code
+			he, ok := err.(*echo.HTTPError)
+			if !ok {
+				he = echo.ErrInternalServerError
 			}
-			_ = write(c, s.Failure(status, err))
+			_ = s.Failed(response(c), he.Code, err)
 		}
 	}
 	e.Use(middleware.RecoverWithConfig(middleware.RecoverConfig{DisablePrintStack: true, DisableErrorHandler: true}))
-	e.Use(keep(adaptertest.TenantHeader, adaptertest.TenantValue))
-	e.Use(mount(s.App)...)
-	e.Use(keep(adaptertest.UserHeader, adaptertest.UserValue))
-	group := e.Group(adaptertest.GroupPrefix, mount(s.Group)...)
+	e.Use(keep(s, adaptertest.TenantHeader, adaptertest.TenantValue))
+	e.Use(adaptertest.Mount(s.App, echogate.Middleware)...)
+	e.Use(keep(s, adaptertest.UserHeader, adaptertest.UserValue))
+	group := e.Group(adaptertest.GroupPrefix, adaptertest.Mount(s.Group, echogate.Middleware)...)
 	for _, route := range s.Routes {
-		chain := append(mount(s.Route), func(next echo.HandlerFunc) echo.HandlerFunc {
-			return func(c echo.Context) error { s.Later(); return next(c) }
-		})
-		if path, ok := strings.CutPrefix(route.Pattern, adaptertest.GroupPrefix); ok {
-			group.Add(route.Method, path, handler(s, route.Do), chain...)
-		} else {
-			e.Add(route.Method, route.Pattern, handler(s, route.Do), chain...)
+		add := e.Add
+		pattern, in := route.InGroup()
+		if in {
+			add = group.Add
 		}
+		add(route.Method, pattern, handler(s, route.Do), adaptertest.Mount(s.Route, echogate.Middleware)...)
 	}
 	return s.Serve(tb, e)
 }
 
-func keep(field, name string) echo.MiddlewareFunc {
+func keep(s adaptertest.Site, field, name string) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			value, ok := adaptertest.Authenticate(c.Request().Header.Get(field))
-			if c.Set(name, value); !ok {
-				return echo.NewHTTPError(401)
+			value := c.Request().Header.Get(field)
+			if c.Set(name, value); !s.Known(name, value) {
+				return echo.ErrUnauthorized
 			}
 			return next(c)
 		}
 	}
 }
 
-func mount(gates []*gate.Gate) (list []echo.MiddlewareFunc) {
-	for _, g := range gates {
-		list = append(list, echogate.Middleware(g))
-	}
-	return list
-}
-
 func handler(s adaptertest.Site, do adaptertest.Behaviour) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		s.Handled()
-		if a, ok := do.Answer(); ok {
-			return write(c, a)
-		}
-		switch do {
-		case adaptertest.Error:
-			return echo.NewHTTPError(503, "busy")
-		case adaptertest.WrappedError:
-			return echo.NewHTTPError(503, "busy").SetInternal(adaptertest.ErrHandler)
-		case adaptertest.PlainError:
-			return errors.Join(adaptertest.ErrHandler)
-		case adaptertest.Report:
-			return write(c, adaptertest.ReportAnswer(echogate.Admission(c), gate.FromContext(c.Request().Context())))
-		}
-		s.HTTP(c.Response(), c.Request(), do)
-		return nil
+		return s.Handle(do, adaptertest.Native{Response: response(c), Writer: c.Response(), Request: c.Request(),
+			Admission: echogate.Admission(c), Context: c.Request().Context(), Error: echo.NewHTTPError(503, "busy"),
+			WrappedError: echo.NewHTTPError(503, "busy").SetInternal(adaptertest.ErrHandler)})
 	}
 }
 
-func write(c echo.Context, a adaptertest.Answer) error {
-	for _, f := range a.Fields {
-		c.Response().Header().Set(f[0], f[1])
-	}
-	if a.Body == nil {
-		return c.NoContent(a.Status)
-	}
-	return c.Blob(a.Status, a.ContentType, a.Body)
+func response(c echo.Context) adaptertest.Response {
+	return adaptertest.Response{Set: c.Response().Header().Set, Send: func(status int, body []byte) error {
+		if body == nil {
+			return c.NoContent(status)
+		}
+		return c.Blob(status, adaptertest.TextType, body)
+	}}
 }

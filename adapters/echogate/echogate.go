@@ -31,37 +31,41 @@ func Admission(c echo.Context) *gate.Admission { return gate.FromContext(c.Reque
 
 // From returns Echo's context behind r, in a limiter's function. False if r did not come through this adapter.
 func From(r gate.Request) (echo.Context, bool) {
-	x, ok := r.(*exchange)
-	if !ok {
-		return nil, false
+	if x, ok := r.(*exchange); ok {
+		return x.c, true
 	}
-	return x.c, true
+	return nil, false
 }
 
 type exchange struct {
 	c      echo.Context
 	next   echo.HandlerFunc
 	fields gate.Fields
+	room   gate.Admission
 }
 
-func (x *exchange) Context() context.Context          { return x.c.Request().Context() }
-func (x *exchange) Method() string                    { return x.c.Request().Method }
-func (x *exchange) Path() string                      { return echo.GetPath(x.c.Request()) }
-func (x *exchange) Header(name string) string         { return x.c.Request().Header.Get(name) }
-func (x *exchange) HeaderValues(name string) []string { return x.c.Request().Header.Values(name) }
-func (x *exchange) RemoteAddr() string                { return x.c.Request().RemoteAddr }
-func (x *exchange) Value(name string) any             { return x.c.Get(name) }
-func (x *exchange) Route() string                     { return x.c.Path() }
-func (x *exchange) Admission() *gate.Admission        { return Admission(x.c) }
+func (x *exchange) Context() context.Context   { return x.c.Request().Context() }
+func (x *exchange) Method() string             { return x.c.Request().Method }
+func (x *exchange) Path() string               { return echo.GetPath(x.c.Request()) }
+func (x *exchange) RemoteAddr() string         { return x.c.Request().RemoteAddr }
+func (x *exchange) Value(name string) any      { return x.c.Get(name) }
+func (x *exchange) Route() string              { return x.c.Path() }
+func (x *exchange) Room() *gate.Admission      { return &x.room }
+func (x *exchange) Admission() *gate.Admission { return Admission(x.c) }
+
+func (x *exchange) Header(name string) string {
+	return gate.FieldValue(x.c.Request().Header, x.c.Request().Host, name)
+}
+
+func (x *exchange) HeaderValues(name string) []string {
+	return gate.FieldValues(x.c.Request().Header, x.c.Request().Host, name)
+}
 
 func (x *exchange) Attach(a *gate.Admission) {
-	r := x.c.Request()
-	x.c.SetRequest(r.WithContext(gate.NewContext(r.Context(), a)))
+	x.c.SetRequest(x.c.Request().WithContext(gate.NewContext(x.Context(), a)))
 }
 
-func (x *exchange) SetHeader(name, value string) {
-	x.fields.Set(x.c.Response().Header(), name, value)
-}
+func (x *exchange) SetHeader(name, value string) { x.fields.Set(x.c.Response().Header(), name, value) }
 
 // Reject returns no error: Echo would answer it with a second response.
 func (x *exchange) Reject(status int, contentType string, body []byte) error {

@@ -1,4 +1,5 @@
-// Package gingate puts a gate in front of Gin handlers.
+// Package gingate puts a gate in front of Gin handlers. It sees paths as Gin's router does by default: with
+// Engine.UseRawPath or RemoveExtraSlash the router sees others, so do not tell paths apart (Match, Exempt) there.
 package gingate
 
 import (
@@ -30,30 +31,37 @@ func Admission(c *gin.Context) *gate.Admission { return gate.FromContext(c.Reque
 
 // From returns Gin's context behind r, in a limiter's function. False if r did not come through this adapter.
 func From(r gate.Request) (*gin.Context, bool) {
-	x, ok := r.(*exchange)
-	if !ok {
-		return nil, false
+	if x, ok := r.(*exchange); ok {
+		return x.c, true
 	}
-	return x.c, true
+	return nil, false
 }
 
 type exchange struct {
 	c      *gin.Context
 	fields gate.Fields
+	room   gate.Admission
 }
 
-func (x *exchange) Context() context.Context          { return x.c.Request.Context() }
-func (x *exchange) Method() string                    { return x.c.Request.Method }
-func (x *exchange) Path() string                      { return x.c.Request.URL.Path }
-func (x *exchange) Header(name string) string         { return x.c.Request.Header.Get(name) }
-func (x *exchange) HeaderValues(name string) []string { return x.c.Request.Header.Values(name) }
-func (x *exchange) RemoteAddr() string                { return x.c.Request.RemoteAddr }
-func (x *exchange) Route() string                     { return x.c.FullPath() }
-func (x *exchange) Admission() *gate.Admission        { return Admission(x.c) }
+func (x *exchange) Context() context.Context   { return x.c.Request.Context() }
+func (x *exchange) Method() string             { return x.c.Request.Method }
+func (x *exchange) Path() string               { return x.c.Request.URL.Path }
+func (x *exchange) RemoteAddr() string         { return x.c.Request.RemoteAddr }
+func (x *exchange) Route() string              { return x.c.FullPath() }
+func (x *exchange) Room() *gate.Admission      { return &x.room }
+func (x *exchange) Admission() *gate.Admission { return Admission(x.c) }
 
 func (x *exchange) Value(name string) any {
 	v, _ := x.c.Get(name)
 	return v
+}
+
+func (x *exchange) Header(name string) string {
+	return gate.FieldValue(x.c.Request.Header, x.c.Request.Host, name)
+}
+
+func (x *exchange) HeaderValues(name string) []string {
+	return gate.FieldValues(x.c.Request.Header, x.c.Request.Host, name)
 }
 
 func (x *exchange) Attach(a *gate.Admission) { // not c.Set: HandleContext clears the keys
@@ -80,5 +88,3 @@ func (x *exchange) Next() (gate.Result, error) {
 	}
 	return res, nil
 }
-
-var _ gate.Labeled = (*exchange)(nil)

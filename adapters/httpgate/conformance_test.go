@@ -16,24 +16,14 @@ func newSite(tb testing.TB, s adaptertest.Site) string {
 	mux := http.NewServeMux()
 	for _, route := range s.Routes {
 		h := mount(s.Route, handler(s, route.Do))
-		if strings.HasPrefix(route.Pattern, adaptertest.GroupPrefix) {
+		if _, ok := route.InGroup(); ok {
 			h = mount(s.Group, h)
 		}
 		mux.Handle(route.Method+" "+strings.NewReplacer(":id", "{id}", "*", "{rest...}").Replace(route.Pattern), h)
 	}
-	matched := s.Unmatched(mux)
-	app := mount(s.App, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		user, ok := adaptertest.Authenticate(r.Header.Get(adaptertest.UserHeader))
-		if !ok {
-			s.Failure(401, nil).Respond(w)
-			return
-		}
-		matched.ServeHTTP(w, r.WithContext(gate.WithValue(r.Context(), adaptertest.UserValue, user)))
-	}))
-	return s.Serve(tb, s.Recover(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		tenant := r.Header.Get(adaptertest.TenantHeader)
-		app.ServeHTTP(w, r.WithContext(gate.WithValue(r.Context(), adaptertest.TenantValue, tenant)))
-	})))
+	h := keep(s, adaptertest.UserHeader, adaptertest.UserValue, s.Unmatched(mux))
+	h = keep(s, adaptertest.TenantHeader, adaptertest.TenantValue, mount(s.App, h))
+	return s.Serve(tb, s.Recover(h))
 }
 
 func mount(gates []*gate.Gate, h http.Handler) http.Handler {
@@ -43,15 +33,20 @@ func mount(gates []*gate.Gate, h http.Handler) http.Handler {
 	return h
 }
 
-func handler(s adaptertest.Site, do adaptertest.Behaviour) http.Handler {
-	return s.LaterHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.Handled()
-		if a, ok := do.Answer(); ok {
-			a.Respond(w)
-		} else if do == adaptertest.Report {
-			adaptertest.ReportAnswer(httpgate.Admission(r), gate.FromContext(r.Context())).Respond(w)
-		} else {
-			s.HTTP(w, r, do)
+func keep(s adaptertest.Site, field, name string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		value := r.Header.Get(field)
+		if !s.Known(name, value) {
+			_ = s.Failed(adaptertest.HTTP(w), 401, nil)
+			return
 		}
-	}))
+		next.ServeHTTP(w, r.WithContext(gate.WithValue(r.Context(), name, value)))
+	})
+}
+
+func handler(s adaptertest.Site, do adaptertest.Behaviour) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = s.Handle(do, adaptertest.Native{Response: adaptertest.HTTP(w), Writer: w, Request: r,
+			Admission: httpgate.Admission(r), Context: r.Context()})
+	})
 }

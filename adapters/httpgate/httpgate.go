@@ -2,6 +2,7 @@
 package httpgate
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
@@ -32,11 +33,10 @@ func Admission(r *http.Request) *gate.Admission { return gate.FromContext(r.Cont
 
 // From returns the request behind r, in a limiter's function. False if r did not come through this adapter.
 func From(r gate.Request) (*http.Request, bool) {
-	x, ok := r.(*exchange)
-	if !ok {
-		return nil, false
+	if x, ok := r.(*exchange); ok {
+		return x.r, true
 	}
-	return x.r, true
+	return nil, false
 }
 
 // exchange is one request and its response. It is not pooled: handlers may keep the writer.
@@ -45,16 +45,24 @@ type exchange struct {
 	r      *http.Request
 	next   http.Handler
 	fields gate.Fields
+	room   gate.Admission
 }
 
-func (x *exchange) Context() context.Context          { return x.r.Context() }
-func (x *exchange) Method() string                    { return x.r.Method }
-func (x *exchange) Path() string                      { return x.r.URL.Path }
-func (x *exchange) Header(name string) string         { return x.r.Header.Get(name) }
-func (x *exchange) HeaderValues(name string) []string { return x.r.Header.Values(name) }
-func (x *exchange) RemoteAddr() string                { return x.r.RemoteAddr }
-func (x *exchange) Value(name string) any             { return gate.ContextValue(x.r.Context(), name) }
-func (x *exchange) Admission() *gate.Admission        { return gate.FromContext(x.r.Context()) }
+func (x *exchange) Context() context.Context   { return x.r.Context() }
+func (x *exchange) Method() string             { return x.r.Method }
+func (x *exchange) Path() string               { return x.r.URL.Path }
+func (x *exchange) RemoteAddr() string         { return x.r.RemoteAddr }
+func (x *exchange) Value(name string) any      { return gate.ContextValue(x.r.Context(), name) }
+func (x *exchange) Room() *gate.Admission      { return &x.room }
+func (x *exchange) Admission() *gate.Admission { return gate.FromContext(x.r.Context()) }
+
+func (x *exchange) Header(name string) string {
+	return gate.FieldValue(x.r.Header, x.r.Host, name)
+}
+
+func (x *exchange) HeaderValues(name string) []string {
+	return gate.FieldValues(x.r.Header, x.r.Host, name)
+}
 
 func (x *exchange) Attach(a *gate.Admission) {
 	x.r = x.r.WithContext(gate.NewContext(x.r.Context(), a))
@@ -74,10 +82,7 @@ func (x *exchange) Reject(status int, contentType string, body []byte) error {
 
 func (x *exchange) Next() (gate.Result, error) {
 	x.next.ServeHTTP(&x.writer, x.r)
-	status := x.writer.status
-	if status == 0 {
-		status = http.StatusOK // what net/http sends for a handler that wrote nothing
-	}
+	status := cmp.Or(x.writer.status, http.StatusOK) // what net/http sends for a handler that wrote nothing
 	return gate.Result{Status: status, Final: x.writer.status != 0, Hijacked: x.writer.hijacked}, nil
 }
 

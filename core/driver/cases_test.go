@@ -204,7 +204,7 @@ func TestBR039_RefusedRequestsChangeNothing(t *testing.T) {
 }
 
 // The rule is not in the state: a smaller burst cuts at once, a larger one fills at the rate and not at once. The zero
-// of the case's chain 30 -> 0 -> 150 is an error when the rule is built (cases.md, known), so it cannot be in force.
+// of the case's chain 30 -> 0 -> 150 is an error when the rule is built, so it cannot be in force.
 func TestBR042_LimitChangedUnderALiveKey(t *testing.T) {
 	rule := driver.NewBucket(10, second)
 	k := key{rule: rule.WithBurst(100)}
@@ -232,7 +232,7 @@ func TestBR042_RefusalUnderASmallerBurstCutsNothing(t *testing.T) {
 }
 
 // A reload with the same numbers changes nothing. One that raises the burst gives no tokens: refused until a refill,
-// where the case expects an admission at once (cases.md, known).
+// where the case expects an admission at once.
 func TestBR044_ReloadHandsOutNothing(t *testing.T) {
 	k := key{rule: driver.NewBucket(1, time.Minute).WithBurst(5)}
 	if got := k.count(0, 1, 4); got != 5 {

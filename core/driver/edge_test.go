@@ -105,7 +105,7 @@ func TestCarriesBetweenWords(t *testing.T) {
 	}
 }
 
-// What was written is what is read, for every numerator of the longest periods: script.md 2 leaves 0.2501 of a unit for
+// What was written is what is read, for every numerator of the longest periods: docs/arithmetic.md leaves 0.2501 of a unit for
 // all roundings together.
 func TestFractionComesBackUnderItsOwnRule(t *testing.T) {
 	d := seeded(7)

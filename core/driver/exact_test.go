@@ -24,7 +24,7 @@ func termsOf(rule driver.Rule) terms {
 
 // exact is the token bucket that driver.Bucket is compared with: tokens are one exact rational number, units/p, with
 // no bounds and no split into whole and part. It shares nothing with the implementation but the two sentences of
-// spec/script.md 2 that say how a fraction is read under another rule (see carry).
+// docs/arithmetic.md that say how a fraction is read under another rule (see carry).
 //
 // A big.Rat would say the same, but reduces after each step; over p, the period of the rule that wrote the state,
 // every number of this model is an integer.
@@ -51,7 +51,7 @@ func (e *exact) read(t terms, now int64) {
 		return
 	}
 	e.level.Set(&e.units)
-	if t.p != e.p { // the only place where exactness ends: script.md defines how
+	if t.p != e.p { // the only place where exactness ends: docs/arithmetic.md says how
 		whole, rest := e.c.DivMod(&e.units, e.b.SetInt64(e.p), &e.d)
 		num := carry(rest.Int64(), e.p, t.p)
 		e.level.Mul(whole, e.b.SetInt64(t.p))

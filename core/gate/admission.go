@@ -2,6 +2,8 @@ package gate
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/netip"
 	"unsafe"
 
@@ -87,7 +89,13 @@ func (q *question) warnForwarded() {
 }
 
 func newAdmission(g *Gate, r Request) *Admission {
-	a := &Admission{gate: g, question: question{gate: g, req: r}}
+	var a *Admission
+	if x, ok := r.(Roomy); ok {
+		a = x.Room()
+	} else {
+		a = new(Admission)
+	}
+	a.gate, a.question = g, question{gate: g, req: r}
 	a.verdicts = a.room.verdicts[:0]
 	a.claims = a.room.claims[:0]
 	a.text = a.room.text[:0]
@@ -101,6 +109,18 @@ func (a *Admission) kept(start int) string {
 		return ""
 	}
 	return unsafe.String(&a.text[start], len(a.text)-start)
+}
+
+// Format writes the outcomes, whatever the verb: a key is never printed by accident.
+func (a *Admission) Format(s fmt.State, _ rune) {
+	text := "allowed"
+	if a.Refusal() != nil {
+		text = "refused"
+	}
+	for _, d := range a.Decisions() {
+		text += " " + d.Policy + "=" + d.Outcome.String()
+	}
+	_, _ = io.WriteString(s, "gate.Admission("+text+")") // fmt's own buffer
 }
 
 // Allowed says that the request may pass.
@@ -150,7 +170,7 @@ func (a *Admission) decision(i int) Decision {
 	v := &a.verdicts[i]
 	d := Decision{
 		Gate: a.gate.name, Policy: v.policy.name, LimitType: v.policy.limitType, Outcome: v.outcome, Mode: v.mode,
-		Reason: v.reason, Cost: v.cost, Err: v.err, subject: v.subject, Rule: v.policy.Limit,
+		Reason: v.reason, Cost: v.cost, Err: v.err, subject: &v.subject, Rule: v.policy.Limit,
 	}
 	if v.claim >= 0 {
 		claim := &a.claims[v.claim]

@@ -65,16 +65,16 @@ type Decision struct {
 	// Err is the store's failure behind fail_open and fail_closed.
 	Err error
 
-	subject string
+	subject *string // by pointer, so that printing a decision does not print the key
 }
 
 // KeyDigest names the key without telling it: the digest under which stores and logs know it. Empty where no key was
 // read.
 func (d Decision) KeyDigest() string {
-	if d.subject == "" {
+	if d.subject == nil || *d.subject == "" {
 		return ""
 	}
-	return driver.Digest(d.subject)
+	return driver.Digest(*d.subject)
 }
 
 // refuses says whether the outcome ends the request.
@@ -100,8 +100,7 @@ type Refusal struct {
 
 type header struct{ name, value string }
 
-// SetHeader sets a response field, for a custom [Body]. What a gate itself sets before a refusal (rate-limit fields,
-// Retry-After, Cache-Control) can be replaced so, and removed with an empty value; the body's own fields cannot.
+// SetHeader sets a response field, for a custom [Body]. The fields that a gate itself sets cannot be changed.
 func (r *Refusal) SetHeader(name, value string) {
 	r.headers = append(r.headers, header{textproto.CanonicalMIMEHeaderKey(name), value})
 }

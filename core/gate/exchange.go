@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"net/netip"
+	"net/textproto"
+	"strings"
 )
 
 // Request is what limiters may look at. Strings are valid only during the call unless copied: Fiber reuses the memory
@@ -77,6 +79,12 @@ type Addressed interface {
 	RemoteAddrPort() netip.AddrPort
 }
 
+// Roomy is implemented by exchanges that hold the memory of their admission, so that the two cost one allocation.
+type Roomy interface {
+	// Room returns a zero admission that belongs to this exchange alone. It is asked for once at most.
+	Room() *Admission
+}
+
 // Fields sets response fields in a header map as net/http has it, for adapters: the values' slices are part of it, so
 // that setting one costs no allocation of its own. The zero value is ready; it serves one response.
 type Fields struct {
@@ -97,4 +105,22 @@ func (f *Fields) Set(header map[string][]string, name, value string) {
 	f.values[f.used] = value
 	f.used++
 	header[name] = f.values[f.used-1 : f.used : f.used]
+}
+
+// FieldValues returns a request's values of a field out of a header map as net/http has it, for adapters: the Host is
+// kept apart from the others there.
+func FieldValues(header map[string][]string, host, name string) []string {
+	values := header[textproto.CanonicalMIMEHeaderKey(name)]
+	if len(values) == 0 && host != "" && strings.EqualFold(name, "Host") {
+		return []string{host}
+	}
+	return values
+}
+
+// FieldValue returns the first of [FieldValues], "" where there is none.
+func FieldValue(header map[string][]string, host, name string) string {
+	if values := FieldValues(header, host, name); len(values) > 0 {
+		return values[0]
+	}
+	return ""
 }

@@ -42,33 +42,36 @@ func (a *Admission) tightest() (owner *Admission, claim int) {
 	return owner, claim
 }
 
-// setRefusal sets the fields of a refusal.
+// setRefusal sets the fields of a refusal. What a custom body wants comes first: ours cannot be changed.
 func (a *Admission) setRefusal(x Exchange) {
 	ref := a.refusal
-	switch {
-	case ref.Status != statusTooMany:
-		// The numbers of an outer gate would say that there is room.
-		for o := a.outer; o != nil; o = o.outer {
-			if o.gate.headers&HeadersStandard != 0 {
-				for _, name := range standardFields {
-					x.SetHeader(name, "")
-				}
-				break
-			}
-		}
-	case a.gate.headers&HeadersStandard != 0:
+	for _, h := range ref.headers {
+		x.SetHeader(h.name, h.value)
+	}
+	if ref.Status == statusTooMany && a.gate.headers&HeadersStandard != 0 {
 		reset := wire.RetryAfter(ref.RetryAfter)
 		if ref.unsatisfiable() {
 			reset = wire.Ceil(ref.ResetAfter)
 		}
 		a.setStandard(x, ref.Limit, ref.Remaining, reset)
+	} else {
+		a.removeOuter(x)
 	}
 	if ref.wait > 0 {
 		x.SetHeader("Retry-After", a.number(ref.wait))
 	}
 	x.SetHeader("Cache-Control", "no-store")
-	for _, h := range ref.headers {
-		x.SetHeader(h.name, h.value)
+}
+
+// removeOuter takes back the fields of an outer gate, where they would say that there is room.
+func (a *Admission) removeOuter(x Exchange) {
+	for o := a.outer; o != nil; o = o.outer {
+		if o.gate.headers&HeadersStandard != 0 {
+			for _, name := range standardFields {
+				x.SetHeader(name, "")
+			}
+			return
+		}
 	}
 }
 

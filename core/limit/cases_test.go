@@ -106,7 +106,7 @@ func TestBR046_MissingOrMisspeltField(t *testing.T) {
 }
 
 // A period of zero or below is an error when the rule is built, not a division by zero at the first request. The case
-// lists other intervals as well, where 0 means the default (cases.md, known); a rule has no default period.
+// lists other intervals as well, where 0 means the default; a rule has no default period.
 func TestBR047_PeriodZeroOrBelow(t *testing.T) {
 	for _, period := range []time.Duration{0, -1, -time.Second, math.MinInt64} {
 		for _, n := range []int{1, 100, math.MaxInt} {

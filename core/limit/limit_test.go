@@ -10,7 +10,7 @@ import (
 	"github.com/headgate-go/headgate/core/limit"
 )
 
-// The table of spec/state.md 1, and its edges.
+// Default bursts, and their edges.
 func TestDefaultBurst(t *testing.T) {
 	for _, v := range []struct {
 		rule limit.Rule

@@ -7,7 +7,7 @@ import (
 	"github.com/headgate-go/headgate/core/driver"
 )
 
-// slot holds one key: its hash (0: free) and its state in 128 bits, spec/script.md 7: 52 bits of time and 44 of
+// slot holds one key: its hash (0: free) and its state in 128 bits: 52 bits of time and 44 of
 // fraction across both words, 32 of whole tokens.
 type slot struct{ hash, hi, lo uint64 }
 

@@ -1,0 +1,36 @@
+package adaptertest_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/headgate-go/headgate/conformance/adaptertest"
+)
+
+// The adapter of the small framework, without a fault, passes: what the suite finds in a twin is the twin's fault.
+func TestFrameConforms(t *testing.T) { adaptertest.Run(t, site("")) }
+
+// A suite that cannot fail proves nothing. Every twin must be caught by an assertion: the transcript alone would also
+// catch it, but says only that something changed.
+func TestBrokenTwinsAreCaught(t *testing.T) {
+	for _, f := range twins {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			var asserted, recorded []string
+			for _, failure := range adaptertest.Failures(t, site(f)) {
+				if strings.Contains(failure, ": transcript: ") {
+					recorded = append(recorded, failure)
+				} else {
+					asserted = append(asserted, failure)
+				}
+			}
+			switch {
+			case len(asserted)+len(recorded) == 0:
+				t.Fatal("not caught")
+			case len(asserted) == 0:
+				t.Fatalf("caught by the transcript only: %s", recorded[0])
+			}
+			t.Logf("%d assertions and %d records, first: %s", len(asserted), len(recorded), asserted[0])
+		})
+	}
+}
