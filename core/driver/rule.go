@@ -180,3 +180,15 @@ func (r Rule) validateBurst() error {
 	}
 	return nil
 }
+
+// Refill returns the time in which a valid bucket rule gives tokens, rounded up to a microsecond; it saturates at the
+// longest duration.
+func (r Rule) Refill(tokens int) time.Duration {
+	hi, lo := bits.Mul64(uint64(tokens), uint64(r.p))
+	lo, carry := bits.Add64(lo, uint64(r.n-1), 0)
+	if hi += carry; hi >= uint64(r.n) {
+		return math.MaxInt64
+	}
+	us, _ := bits.Div64(hi, lo, uint64(r.n))
+	return Micros(int64(min(us, math.MaxInt64)))
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"sync"
 	"unsafe"
 
 	"github.com/headgate-go/headgate/core/driver"
@@ -29,6 +30,7 @@ type Admission struct {
 	took     bool // the claims that fit were taken
 	local    bool // limiters with FailLocal were decided in this process
 	canceled bool // the client left before the answer
+	mu       sync.Mutex
 	// innerRefused is set by an inner gate that refused the request: what was taken here goes back.
 	innerRefused bool
 
@@ -47,6 +49,8 @@ type verdict struct {
 	err     error
 	claim   int // index of its claim; -1 where the store is not asked
 	cost    int
+	charge  int  // what is charged now; guarded by mu, as settled is
+	settled bool // Settle was called
 	mode    Mode
 	outcome Outcome
 	reason  Reason
@@ -59,6 +63,8 @@ type question struct {
 	addr     netip.Addr
 	resolved bool
 }
+
+func (q *question) ctx() context.Context { return q.req.Context() }
 
 func (q *question) clientAddr() netip.Addr {
 	if q.resolved {
@@ -154,9 +160,13 @@ func (a *Admission) Decisions() []Decision {
 	return append(a.outer.Decisions(), a.ownDecisions()...)
 }
 
-// Done ends what Admit or Take admitted, with the error of the work if it failed. A second Done is a no-op, and requests
-// that came through an adapter need none.
-func (a *Admission) Done(error) {}
+// Done ends what Admit or Take admitted, with the error of the work if it failed: policies with SkipFailed or
+// SkipSuccessful give their cost back by that. A second Done is a no-op; requests that came through an adapter need none.
+func (a *Admission) Done(err error) {
+	if a != nil {
+		a.giveBack(skips(err != nil))
+	}
+}
 
 func (a *Admission) ownDecisions() []Decision {
 	list := make([]Decision, len(a.verdicts))

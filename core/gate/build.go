@@ -121,8 +121,6 @@ func checkConfig(p *problems, c Config) {
 		p.addf("", "Headers: HeadersNone stands alone")
 	case c.Headers > HeadersNone:
 		p.addf("", "Headers: %d is no set of dialects", c.Headers)
-	case c.Headers&(HeadersDraft|HeadersLegacy) != 0:
-		p.addf("", "Headers: HeadersDraft and HeadersLegacy are %w", errNotBuilt)
 	}
 	if c.DocsURL != "" {
 		if u, err := url.Parse(c.DocsURL); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -200,8 +198,10 @@ func compile(p *problems, c Config) []*policy {
 		if rate.Key == nil {
 			rate.Key = ClientIP()
 		}
-		list = append(list, &policy{index: len(list), name: rate.Name, limitType: limitTypeRate, mode: rate.Mode,
-			match: rate.Match, key: rate.Key, RequestRate: rate})
+		compiled := &policy{index: len(list), name: rate.Name, limitType: limitTypeRate, mode: rate.Mode,
+			match: rate.Match, key: rate.Key, RequestRate: rate}
+		compiled.gives.Store(rate.SkipFailed || rate.SkipSuccessful)
+		list = append(list, compiled)
 	}
 	return list
 }
@@ -242,7 +242,8 @@ func checkRate(p *problems, where string, r RequestRate) {
 	if r.Jitter > JitterOff {
 		p.addf(where, "Jitter: %d is none of the constants", r.Jitter)
 	}
-	later(p, where, "SkipFailed", r.SkipFailed)
-	later(p, where, "SkipSuccessful", r.SkipSuccessful)
+	if r.SkipFailed && r.SkipSuccessful {
+		p.addf(where, "SkipFailed and SkipSuccessful: together they charge nobody")
+	}
 	later(p, where, "Approximate", r.Approximate)
 }

@@ -56,7 +56,7 @@ func (a *Admission) claim(v *verdict, rule limit.Rule, cost int) {
 		a.gate.log.warn(warnCost, "a negative cost; 1 is charged", "policy", v.policy.name, "cost", cost)
 		cost, v.reason = 1, ReasonInvalidCost
 	}
-	v.cost = cost
+	v.cost, v.charge = cost, cost
 	if rule.Kind() == driver.KindUnlimited {
 		return
 	}
@@ -224,7 +224,7 @@ func (a *Admission) remember(from time.Duration) {
 // memorable says whether a refusal by this limiter may be remembered: not in shadow, whose state is to be watched, and not
 // where handlers give tokens back.
 func (v *verdict) memorable() bool {
-	return v.mode == Enforce && !v.policy.SkipFailed && !v.policy.SkipSuccessful
+	return v.mode == Enforce && !v.policy.gives.Load()
 }
 
 // cancel ends a request whose client left before the answer: it is charged, and its handler is not run.
@@ -327,24 +327,4 @@ func worse(d, e Decision) bool {
 		return d.unsatisfiable()
 	}
 	return d.RetryAfter > e.RetryAfter
-}
-
-// giveBack returns what was taken for a request that an inner gate refused.
-func (a *Admission) giveBack() {
-	if !a.took {
-		return
-	}
-	a.took = false
-	changes := make([]driver.Change, 0, len(a.claims))
-	for i := range a.claims {
-		c := &a.claims[i]
-		if c.Result.Allowed && c.Cost > 0 {
-			changes = append(changes, driver.Change{Kind: driver.Settle, Policy: c.Policy, Subject: c.Subject,
-				Rule: c.Rule, Amount: -c.Cost, Receipt: c.Result.Receipt})
-		}
-	}
-	if len(changes) == 0 {
-		return
-	}
-	a.gate.storeApply(a.question.req.Context(), changes)
 }

@@ -54,6 +54,7 @@ type policy struct {
 	mode      Mode // as configured
 	match     Match
 	key       Key
+	gives     atomic.Bool // tokens may be given back to its keys, so a refusal says nothing about the next moment
 	RequestRate
 }
 

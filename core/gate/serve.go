@@ -65,7 +65,9 @@ func (a *Admission) run(x Exchange, e Event) (err error) {
 	e.Panicked = true
 	defer func() {
 		if a.innerRefused {
-			a.giveBack()
+			a.giveBack(everyone)
+		} else {
+			a.giveBack(skips(e.Panicked || err != nil || e.Result.Status >= statusBadRequest))
 		}
 		if a.gate.observer != nil {
 			e.Err = err

@@ -83,7 +83,7 @@ func (r *Refusals) Lookup(c *driver.Claim, now time.Duration) bool {
 	c.Result = driver.Result{
 		Reason:     driver.ReasonMemory,
 		Remaining:  e.result.Remaining + int(grown(e.result.Fraction, passed, n, p)),
-		RetryAfter: e.result.RetryAfter - passed + refill(c.Cost-e.cost, n, p),
+		RetryAfter: e.result.RetryAfter - passed + c.Rule.Refill(c.Cost-e.cost),
 		ResetAfter: max(0, e.result.ResetAfter-passed),
 	}
 	c.Result.Remaining = min(c.Result.Remaining, e.cost-1)
@@ -145,15 +145,4 @@ func grown(f driver.Fraction, passed time.Duration, n, p int64) int64 {
 	}
 	q, _ := bits.Div64(hi, lo, uint64(p))
 	return int64(min(q, math.MaxInt32))
-}
-
-// refill is how long the rule takes for some tokens, rounded up.
-func refill(tokens int, n, p int64) time.Duration {
-	hi, lo := bits.Mul64(uint64(tokens), uint64(p))
-	lo, carry := bits.Add64(lo, uint64(n-1), 0)
-	if hi += carry; hi >= uint64(n) {
-		return driver.Micros(math.MaxInt64)
-	}
-	q, _ := bits.Div64(hi, lo, uint64(n))
-	return driver.Micros(int64(min(q, math.MaxInt64)))
 }
