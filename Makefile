@@ -41,7 +41,7 @@ fuzz: ## Run every fuzz target for ten seconds
 # Without the workspace, so that the versions are those of internal/bench/go.mod.
 bench: bench-redis bench-memory ## Measure against other libraries, side by side; writes the tables of BENCHMARKS.md
 
-bench-redis: ## The part of "make bench" that goes through Redis: about five minutes on a quiet machine
+bench-redis: need ## The part of "make bench" that goes through Redis: about five minutes on a quiet machine
 	cd internal/bench && GOWORK=off go test -count=1 -run=NONE -bench=Redis -benchtime=1x -timeout=20m ./redisbench -args -write
 
 bench-memory: ## The part of "make bench" that stays in the process: about six minutes on a quiet machine

@@ -10,6 +10,13 @@ require (
 	github.com/headgate-go/headgate/adapters/fibergate v0.0.0
 	github.com/headgate-go/headgate/adapters/gingate v0.0.0
 	github.com/labstack/echo/v4 v4.16.5
+	github.com/redis/go-redis/v9 v9.23.0
+	github.com/redis/rueidis v1.0.79
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
 )
 
 require (
@@ -26,9 +33,11 @@ require (
 	github.com/goccy/go-json v0.10.5 // indirect
 	github.com/goccy/go-yaml v1.19.2 // indirect
 	github.com/google/uuid v1.6.0 // indirect
+	github.com/headgate-go/headgate/stores/goredisstore v0.0.0
+	github.com/headgate-go/headgate/stores/rueidisstore v0.0.0
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/klauspost/compress v1.17.9 // indirect
-	github.com/klauspost/cpuid/v2 v2.3.0 // indirect
+	github.com/klauspost/cpuid/v2 v2.4.0 // indirect
 	github.com/labstack/gommon v0.5.0 // indirect
 	github.com/leodido/go-urn v1.4.0 // indirect
 	github.com/mattn/go-colorable v0.1.15 // indirect
@@ -62,3 +71,7 @@ replace github.com/headgate-go/headgate/adapters/echogate => ../adapters/echogat
 replace github.com/headgate-go/headgate/adapters/fibergate => ../adapters/fibergate
 
 replace github.com/headgate-go/headgate/adapters/gingate => ../adapters/gingate
+
+replace github.com/headgate-go/headgate/stores/goredisstore => ../stores/goredisstore
+
+replace github.com/headgate-go/headgate/stores/rueidisstore => ../stores/rueidisstore

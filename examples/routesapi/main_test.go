@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/headgate-go/headgate/examples/routesapi/limits"
 	"github.com/headgate-go/headgate/examples/routesapi/mount"
 )
 
@@ -16,7 +17,7 @@ func TestRunServesUntilItIsTold(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			ln := listen(t)
 			ended := make(chan error, 1)
-			go func() { ended <- run(ctx, ln, framework, true) }()
+			go func() { ended <- run(ctx, ln, framework, limits.Config{}) }()
 
 			client := &http.Client{Transport: &http.Transport{}}
 			resp, err := client.Get("http://" + ln.Addr().String() + "/healthz")
@@ -42,7 +43,7 @@ func TestRunServesUntilItIsTold(t *testing.T) {
 }
 
 func TestRunRefusesAnUnknownFramework(t *testing.T) {
-	err := run(t.Context(), listen(t), "rails", false)
+	err := run(t.Context(), listen(t), "rails", limits.Config{})
 	if err == nil || !strings.Contains(err.Error(), `"rails" is none of gin, echo, fiber, nethttp`) {
 		t.Errorf("error %v", err)
 	}

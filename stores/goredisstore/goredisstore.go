@@ -1,0 +1,111 @@
+// Package goredisstore keeps limits in Redis through go-redis: limits that every process shares, one round trip a request.
+//
+//	gate.Config{Store: goredisstore.New(rdb), ...}
+//
+// Any options of the client will do. Decisions keep their own deadline whatever the client's timeouts are, and a decision
+// that timed out is never sent again, since it may have been executed.
+package goredisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/headgate-go/headgate/core/driver"
+	"github.com/headgate-go/headgate/stores/redisscript"
+)
+
+// Store is a driver.Store on Redis. It never closes the client it was given.
+type Store struct {
+	*redisscript.Store
+	client redis.UniversalClient
+}
+
+// Option changes a store.
+type Option = redisscript.Option
+
+// WithPrefix sets what every key begins with, without braces. Default: "hg".
+func WithPrefix(prefix string) Option { return redisscript.WithPrefix(prefix) }
+
+// New returns a store on the server of client. It does not dial: a service starts while Redis is down. What is wrong with the
+// options is the error of every call.
+func New(client redis.UniversalClient, options ...Option) *Store {
+	var c redisscript.Client
+	if client != nil {
+		c = sender{client}
+	}
+	return &Store{Store: redisscript.New(c, options...), client: client}
+}
+
+// Advise implements driver.Advisor: it looks at the client's options and at the server's eviction policy.
+func (s *Store) Advise(ctx context.Context) []driver.Advice {
+	if s.client == nil {
+		return nil
+	}
+	list := adviseOptions(s.client)
+	info, err := s.client.Info(ctx, "memory").Result()
+	if err != nil {
+		return list // some services forbid INFO; that is no fault
+	}
+	return append(list, redisscript.Advise(info)...)
+}
+
+func adviseOptions(client redis.UniversalClient) (list []driver.Advice) {
+	deadline, replicas := true, false
+	switch c := client.(type) {
+	case *redis.Client:
+		deadline = c.Options().ContextTimeoutEnabled
+	case *redis.ClusterClient:
+		o := c.Options()
+		deadline, replicas = o.ContextTimeoutEnabled, o.ReadOnly || o.RouteByLatency || o.RouteRandomly
+	}
+	if !deadline {
+		list = append(list, driver.Advice{Code: "goredis-context-timeout", Text: "the go-redis client ignores deadlines: a call to a " +
+			"silent server holds a connection until ReadTimeout; set ContextTimeoutEnabled in its options"})
+	}
+	if replicas {
+		list = append(list, driver.Advice{Code: "replica-reads", Text: "the go-redis client may send commands to replicas, which cannot " +
+			"decide; give the limiter a client without ReadOnly, RouteByLatency and RouteRandomly"})
+	}
+	return list
+}
+
+// sender sends the script.
+type sender struct{ client redis.UniversalClient }
+
+func (s sender) EvalSHA(ctx context.Context, sha string, keys, args []string) (string, error) {
+	return s.send(ctx, "evalsha", sha, keys, args)
+}
+
+func (s sender) Eval(ctx context.Context, script string, keys, args []string) (string, error) {
+	return s.send(ctx, "eval", script, keys, args)
+}
+
+func (s sender) send(ctx context.Context, name, script string, keys, args []string) (string, error) {
+	list := make([]any, 3, 3+len(keys)+len(args))
+	list[0], list[1], list[2] = name, script, len(keys)
+	for _, k := range keys {
+		list = append(list, k)
+	}
+	for _, a := range args {
+		list = append(list, a)
+	}
+	cmd := once{redis.NewCmd(ctx, list...)}
+	if err := s.client.Process(ctx, cmd); err != nil && !errors.Is(err, redis.Nil) { // nil is a reply of another type
+		return "", err
+	}
+	reply, ok := cmd.Val().(string)
+	if !ok {
+		return "", &driver.Error{Class: driver.ClassProtocol, Err: fmt.Errorf("goredisstore: a reply of type %T; a string is expected", cmd.Val())}
+	}
+	return reply, nil
+}
+
+// once is a command that is not sent again after a failure: go-redis repeats a script that timed out three times by
+// default, and each of them may have been executed. It still follows a cluster's redirections.
+type once struct{ *redis.Cmd }
+
+// NoRetry tells go-redis.
+func (once) NoRetry() bool { return true }

@@ -1,0 +1,172 @@
+package redisscript
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math"
+
+	"github.com/headgate-go/headgate/core/driver"
+)
+
+// packClaims is the most claims that one call decides. A call of 64 holds the server for about 0.15 ms.
+const packClaims = 64
+
+// The ops of the script, and the flags that stand above them.
+const (
+	opEach     = 0 // one-claim requests on consecutive keys, one rule and cost
+	opRepeat   = 1 // equal one-claim requests on one key
+	opBucket   = 2
+	opSlots    = 3
+	opFixed    = 4
+	opSliding  = 5
+	opCalendar = 6
+	opRenew    = 8
+
+	flagLast   = 1 // last claim of its request
+	flagShadow = 2
+	flagSettle = 4 // always fits; the amount is signed
+	flagShift  = 4
+)
+
+// claim is a driver.Claim as the script sees it, and what the script answered. A further kind of limit is another op
+// here, a case in claimOf and one in answer.
+type claim struct {
+	key   string
+	hash  uint64 // of key
+	place uint16 // of the key in KEYS, while a pack is made
+	op    uint8
+	flags uint8
+	v     [4]uint64 // the record's numbers, as bits of doubles (of a lease's id as they are)
+	saw   [3]int64  // of the reply, in its order
+}
+
+// width returns how many doubles the script answers to an op.
+func width(op uint8) int {
+	switch op {
+	case opSlots, opRenew:
+		return 1
+	case opSliding, opCalendar:
+		return 3
+	}
+	return 2
+}
+
+// request is what one caller asks: the claims of its entries, or its changes, one after another. It lives in memory of
+// its own, so that a caller that leaves is not written to.
+type request struct {
+	claims  []claim
+	scratch []byte
+}
+
+func (r *request) reset() {
+	clear(r.claims) // let go of the keys
+	r.claims = r.claims[:0]
+}
+
+// errManyClaims is the answer to an entry that no call could hold.
+var errManyClaims = fmt.Errorf("redisscript: more than %d claims in one entry", packClaims)
+
+// add appends the claims of an entry. What is wrong with the entry is returned, and then nothing of it is sent.
+func (r *request) add(prefix string, e *driver.Entry) error {
+	start := len(r.claims)
+	for i := range e.Claims {
+		c := &e.Claims[i]
+		next, err := r.claimOf(prefix, c.Policy, c.Subject, c.Rule, c.Cost)
+		if err == nil && c.Cost < 0 {
+			err = fmt.Errorf("redisscript: policy %q: cost %d is negative", c.Policy, c.Cost)
+		}
+		if err != nil {
+			r.claims = r.claims[:start]
+			return err
+		}
+		if c.Shadow {
+			next.flags = flagShadow
+		}
+		r.claims = append(r.claims, next)
+	}
+	mine := r.claims[start:]
+	if len(mine) == 0 {
+		return nil
+	}
+	mine[len(mine)-1].flags |= flagLast
+	err := errManyClaims
+	if len(mine) <= packClaims {
+		err = checkShadow(mine)
+	}
+	if err != nil {
+		r.claims = r.claims[:start]
+	}
+	return err
+}
+
+// checkShadow refuses a request that claims one key both ways: its shadow claim would take what the other one needs.
+// Different requests of one call may, as they do while a limiter's mode changes: they are decided one after another.
+func checkShadow(claims []claim) error {
+	for i := range claims {
+		for j := range i {
+			a, b := &claims[i], &claims[j]
+			if (a.flags^b.flags)&flagShadow != 0 && a.hash == b.hash && a.key == b.key {
+				return fmt.Errorf("redisscript: key %s is both shadow and enforcing in one entry", a.key)
+			}
+		}
+	}
+	return nil
+}
+
+// addChange appends a change as a request of its own.
+func (r *request) addChange(prefix string, c *driver.Change) error {
+	if c.Kind != driver.Settle {
+		return errors.New("redisscript: leases are not built yet")
+	}
+	// More than twice the capacity changes nothing: from full to the deepest debt.
+	amount := min(max(c.Amount, -2*driver.MaxCount), 2*driver.MaxCount)
+	next, err := r.claimOf(prefix, c.Policy, c.Subject, c.Rule, amount)
+	if err != nil || amount == 0 {
+		return err
+	}
+	next.v[3] = math.Float64bits(float64(amount))
+	next.flags = flagLast | flagSettle
+	r.claims = append(r.claims, next)
+	return nil
+}
+
+// claimOf makes the record of one claim.
+func (r *request) claimOf(prefix, policy, subject string, rule driver.Rule, cost int) (claim, error) {
+	if err := rule.Validate(); err != nil {
+		return claim{}, fmt.Errorf("redisscript: policy %q: %w", policy, err)
+	}
+	kind := kindOf(rule)
+	if kind == "" { // the gate does not ask a store about unlimited rules
+		return claim{}, fmt.Errorf("redisscript: policy %q: rule %v has no state", policy, rule)
+	}
+	r.scratch = appendKey(r.scratch[:0], prefix, policy, subject, kind)
+	// A key is never reused memory: a client may hold it longer than its call lasts.
+	next := claim{key: string(r.scratch), op: opBucket}
+	next.hash = maphash.String(hashSeed, next.key)
+	n, p := rule.Reduced()
+	next.v = [4]uint64{
+		math.Float64bits(float64(rule.Capacity())), math.Float64bits(float64(n)), math.Float64bits(float64(p)),
+		// One above the capacity fits as little as any larger cost.
+		math.Float64bits(float64(min(cost, rule.Capacity()+1))),
+	}
+	return next, nil
+}
+
+// answer writes the results of an entry from what the script saw, by the script's own comparisons, and returns how many
+// claims of the request were the entry's.
+func (r *request) answer(e *driver.Entry, from int) int {
+	claims, admitted := r.claims[from:from+len(e.Claims)], true
+	for i := range e.Claims {
+		c := &e.Claims[i]
+		admitted = admitted && (c.Shadow || c.Cost == 0 || claims[i].level().Fits(c.Cost))
+	}
+	for i := range e.Claims {
+		c, level := &e.Claims[i], claims[i].level()
+		c.Result = level.Result(c.Rule, c.Cost, admitted && c.Cost > 0 && level.Fits(c.Cost))
+	}
+	return len(claims)
+}
+
+// level is a bucket as the script saw it. When that was it did not say, and no answer needs it.
+func (c *claim) level() driver.Level { return driver.Level{Whole: c.saw[0], Num: c.saw[1]} }

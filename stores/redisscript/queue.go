@@ -1,0 +1,242 @@
+package redisscript
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/headgate-go/headgate/core/driver"
+)
+
+// queue is where decisions wait for a sender.
+//
+// A sender is a goroutine that makes calls: a caller must be able to leave at its deadline although a client may not
+// come back for seconds. An idle sender takes a job at once. While busy ones are few but enough (see eager), a job waits
+// for the first that becomes free, which takes everything that waits then: that is what makes packs. More senders
+// start when a whole pack waits, or a job waits for long, since calls may be slow or stuck; never more than most.
+type queue struct {
+	store *Store
+	most  int       // senders
+	pool  sync.Pool // of *job
+
+	mu      sync.Mutex
+	closed  bool
+	waits   list
+	claims  int  // of the jobs that wait
+	taken   list // what senders hold, until their call came back
+	busy    int  // senders that have something to send
+	senders []*sender
+	idle    []*sender // those of them without work, the last that worked at the end
+	running sync.WaitGroup
+	watch   watch
+}
+
+const (
+	// eager is how many senders are busy before jobs wait for one: with one, every call would be waited for in full.
+	eager = 2
+	// patience is how long a job waits before it gets another sender: longer than a call takes on a near network.
+	patience = 2 * time.Millisecond
+)
+
+// do has a job done and waits for it. After an error the job is not to be touched any more.
+func (q *queue) do(ctx context.Context, j *job) error {
+	if j.asked >= j.deadline {
+		return errOverflow
+	}
+	if err := q.submit(j); err != nil {
+		return err
+	}
+	if _, ok := driver.DeadlineOnly(ctx); ok || ctx.Done() == nil {
+		return j.outcome(<-j.done) // the watch keeps the deadline
+	}
+	select {
+	case o := <-j.done:
+		return j.outcome(o)
+	case <-ctx.Done():
+		return q.leave(j, ctx.Err())
+	}
+}
+
+func (j *job) outcome(o outcome) error {
+	switch o {
+	case overflowed:
+		return errOverflow
+	case timedOut:
+		return errTimeout
+	}
+	return j.err
+}
+
+var (
+	errOverflow = &driver.Error{Class: driver.ClassOverflow, Err: fmt.Errorf("no sender was free: %w", context.DeadlineExceeded)}
+	errTimeout  = &driver.Error{Class: driver.ClassTimeout, Err: fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)}
+)
+
+// open returns an error once the queue is closed.
+func (q *queue) open() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return driver.ErrClosed
+	}
+	return nil
+}
+
+// submit puts a job into the queue, and finds a sender if it is one's turn.
+func (q *queue) submit(j *job) error {
+	q.mu.Lock()
+	if q.closed {
+		q.mu.Unlock()
+		return driver.ErrClosed
+	}
+	q.waits.push(j)
+	q.claims += len(j.request.claims)
+	var s *sender
+	if q.busy < eager || q.claims >= packClaims {
+		s = q.find(j.asked)
+	}
+	q.arm()
+	q.mu.Unlock()
+	if s != nil {
+		s.wake <- struct{}{}
+	}
+	return nil
+}
+
+// find gives what waits to an idle sender or to a new one, which is then to be woken; nil if there are enough.
+func (q *queue) find(now moment) *sender {
+	var s *sender
+	switch n := len(q.idle); {
+	case n > 0: // the one that worked last, so that the others can end
+		s, q.idle = q.idle[n-1], q.idle[:n-1]
+	case len(q.senders) < q.most:
+		s = &sender{queue: q, wake: make(chan struct{}, 1)}
+		q.senders = append(q.senders, s)
+		q.running.Go(s.run)
+	default:
+		return nil
+	}
+	q.busy++
+	s.began = now
+	q.take(s, now)
+	return s
+}
+
+// take gives a sender the first jobs that wait and can share a call. There may be none: some may be too late.
+func (q *queue) take(s *sender, now moment) {
+	claims := 0
+	for j := q.waits.head; j != nil; j = q.waits.head {
+		n := len(j.request.claims)
+		if len(s.given) > 0 && (claims+n > packClaims || j.now != s.given[0].now) {
+			break
+		}
+		if now >= j.deadline {
+			q.expire(j)
+			continue
+		}
+		q.waits.remove(j)
+		q.claims -= n
+		claims += n
+		q.taken.push(j)
+		j.state.CompareAndSwap(waiting, taken)
+		s.given = append(s.given, j)
+	}
+}
+
+// expire takes a job that is too late from the queue.
+func (q *queue) expire(j *job) {
+	q.waits.remove(j)
+	q.claims -= len(j.request.claims)
+	if j.state.CompareAndSwap(waiting, finished) {
+		j.done <- overflowed
+	}
+}
+
+// next takes the jobs of a call that came back from a sender and gives it what waits, or makes it idle: then it is to
+// wait for its wake. end ends it.
+func (q *queue) next(s *sender) (again, end bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, j := range s.jobs {
+		q.taken.remove(j)
+	}
+	if head := q.waits.head; head != nil {
+		// Where enough others are busy this one was extra: it goes on only while there is reason for it, or calls would
+		// stay many and small.
+		if at := now(); q.busy <= eager || q.claims >= packClaims || at-head.asked >= moment(patience) || q.closed {
+			s.began = at
+			q.take(s, at)
+			return true, false
+		}
+	}
+	q.busy--
+	if q.closed {
+		q.drop(s)
+		return false, true
+	}
+	s.parked = s.began // good enough, and read already
+	q.idle = append(q.idle, s)
+	return false, false
+}
+
+// drop forgets a sender that ends.
+func (q *queue) drop(s *sender) {
+	for i, other := range q.senders {
+		if other == s {
+			last := len(q.senders) - 1
+			q.senders[i], q.senders[last] = q.senders[last], nil
+			q.senders = q.senders[:last]
+			return
+		}
+	}
+}
+
+// leave is how a caller goes away without an answer, or with one that came in the same moment.
+func (q *queue) leave(j *job, cause error) error {
+	canceled := errors.Is(cause, context.Canceled)
+	q.mu.Lock()
+	inQueue := j.state.Load() == waiting
+	switch {
+	case inQueue && canceled:
+		j.state.Store(left) // it is decided, and counted, all the same
+	case inQueue:
+		q.waits.remove(j)
+		q.claims -= len(j.request.claims)
+	}
+	q.mu.Unlock()
+	switch {
+	case !inQueue && !j.state.CompareAndSwap(taken, left):
+		return j.outcome(<-j.done)
+	case canceled:
+		return &driver.Error{Class: driver.ClassOther, Err: cause}
+	case inQueue:
+		return errOverflow
+	}
+	return errTimeout
+}
+
+func (q *queue) close() {
+	q.mu.Lock()
+	if !q.closed {
+		q.closed = true
+		q.end(len(q.idle))
+	}
+	q.mu.Unlock()
+	q.running.Wait()
+	q.mu.Lock()
+	q.watch.stop()
+	q.mu.Unlock()
+}
+
+// end ends the first n idle senders: those that have been idle for longest.
+func (q *queue) end(n int) {
+	for _, s := range q.idle[:n] {
+		close(s.wake)
+		q.drop(s)
+	}
+	rest := copy(q.idle, q.idle[n:])
+	clear(q.idle[rest:])
+	q.idle = q.idle[:rest]
+}

@@ -1,0 +1,197 @@
+package redisscript
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/headgate-go/headgate/core/driver"
+)
+
+// Client is what a store needs of a Redis client. Implementations must be safe for concurrent use.
+//
+// A call must be sent at most once: one that timed out may have been executed, and would be charged twice. The deadline
+// of ctx should be kept, but nothing hangs if it is not; ctx has the values of one of the callers, which may be gone by
+// then. The slices must not be kept after the call; the strings may be. Errors are returned as the client made them; see
+// [Classify].
+type Client interface {
+	// EvalSHA sends EVALSHA sha len(keys) keys... args... and returns the reply, which is a bulk string. A reply of
+	// another type is an error of class [driver.ClassProtocol].
+	EvalSHA(ctx context.Context, sha string, keys, args []string) (string, error)
+	// Eval does the same with EVAL and the text of the script. It is called after a NOSCRIPT answer.
+	Eval(ctx context.Context, script string, keys, args []string) (string, error)
+}
+
+// Option changes a [Store].
+type Option func(*Store)
+
+// WithPrefix sets what every key begins with, without braces. The default, and what "" means, is [DefaultPrefix].
+func WithPrefix(prefix string) Option {
+	return func(s *Store) {
+		if prefix != "" {
+			s.prefix = prefix
+		}
+	}
+}
+
+// WithTimeout sets how long a call may take whose context has no deadline. The default, and what 0 means, is
+// [DefaultTimeout]; a negative one is an error.
+func WithTimeout(d time.Duration) Option {
+	return func(s *Store) {
+		if d != 0 {
+			s.timeout = d
+		}
+	}
+}
+
+// DefaultTimeout bounds a call whose context has no deadline. Package gate always sets one.
+const DefaultTimeout = time.Second
+
+// Store is a [driver.Store] on one Redis server, or on whatever a client presents as one. It also implements
+// [driver.KeyNamer].
+type Store struct {
+	client  Client
+	prefix  string
+	timeout time.Duration
+	err     error
+	queue   queue
+}
+
+var (
+	_ driver.Store    = (*Store)(nil)
+	_ driver.KeyNamer = (*Store)(nil)
+)
+
+// New returns a store that sends its calls through client, which it never closes. It does not connect and never fails;
+// what is wrong with the options is returned by [Store.Err] and by every call.
+func New(client Client, options ...Option) *Store {
+	s := &Store{client: client, prefix: DefaultPrefix, timeout: DefaultTimeout}
+	for _, option := range options {
+		option(s)
+	}
+	s.err = checkPrefix(s.prefix)
+	if client == nil {
+		s.err = errors.Join(s.err, errors.New("redisscript: the client is nil"))
+	}
+	if s.timeout < 0 {
+		s.err = errors.Join(s.err, fmt.Errorf("redisscript: timeout %v is negative", s.timeout))
+	}
+	s.queue.store = s
+	s.queue.most = 64 * runtime.GOMAXPROCS(0)
+	return s
+}
+
+// Err says what is wrong with the options; nil if nothing is.
+func (s *Store) Err() error { return s.err }
+
+// KeyName returns the key under which the state of subject is kept; "" for a rule that has none.
+func (s *Store) KeyName(policy, subject string, rule driver.Rule) string {
+	kind := kindOf(rule)
+	if kind == "" {
+		return ""
+	}
+	return string(appendKey(nil, s.prefix, policy, subject, kind))
+}
+
+// Decide implements [driver.Store]. Entries share a call with whatever else is waiting; those of one batch stay together
+// as far as 64 claims go. After an error some calls of a larger batch may have been decided.
+//
+// The context's values reach the client, its cancellation does not: a decision that was asked for is made, and counted,
+// also if the caller leaves before the answer. Beyond the errors that [Classify] makes of the client's there are
+// [driver.ClassOverflow], if the deadline passed before a sender was free, and [driver.ClassTimeout], if it passed later.
+func (s *Store) Decide(ctx context.Context, now time.Time, batch []driver.Entry) error {
+	micros, err := s.check(now)
+	if err != nil {
+		return err
+	}
+	if len(batch) == 0 {
+		return s.queue.open()
+	}
+	for len(batch) > 0 {
+		j := s.queue.newJob(micros)
+		n := 0
+		for ; n < len(batch); n++ {
+			e, before := &batch[n], len(j.request.claims)
+			e.Err = j.request.add(s.prefix, e)
+			if len(j.request.claims) > packClaims {
+				j.request.claims = j.request.claims[:before] // for the next call
+				break
+			}
+		}
+		if err := s.ask(ctx, j); err != nil {
+			return err
+		}
+		for i, from := 0, 0; i < n; i++ {
+			if batch[i].Err == nil {
+				from += j.request.answer(&batch[i], from)
+			}
+		}
+		s.queue.recycle(j)
+		batch = batch[n:]
+	}
+	return nil
+}
+
+// Apply implements [driver.Store]. Changes that are wrong by themselves are left out, and the error says so.
+func (s *Store) Apply(ctx context.Context, now time.Time, changes []driver.Change) error {
+	micros, err := s.check(now)
+	if err != nil {
+		return err
+	}
+	if len(changes) == 0 {
+		return s.queue.open()
+	}
+	var wrong error
+	for len(changes) > 0 {
+		j := s.queue.newJob(micros)
+		n := 0
+		for ; n < len(changes) && n < packClaims; n++ {
+			if err := j.request.addChange(s.prefix, &changes[n]); err != nil {
+				wrong = errors.Join(wrong, err)
+			}
+		}
+		if err := s.ask(ctx, j); err != nil {
+			return errors.Join(err, wrong)
+		}
+		s.queue.recycle(j)
+		changes = changes[n:]
+	}
+	return wrong
+}
+
+// Close waits until calls under way came back and decisions that wait were made, and ends the senders.
+func (s *Store) Close() error {
+	s.queue.close()
+	return nil
+}
+
+// check returns now in microseconds, 0 for the server's clock.
+func (s *Store) check(now time.Time) (int64, error) {
+	if s.err != nil {
+		return 0, &driver.Error{Class: driver.ClassOther, Err: s.err}
+	}
+	if now.IsZero() {
+		return 0, nil
+	}
+	micros := now.UnixMicro()
+	if micros <= 0 || micros > driver.MaxMicros {
+		return 0, &driver.Error{Class: driver.ClassOther, Err: fmt.Errorf("redisscript: time %v is out of range", now)}
+	}
+	return micros, nil
+}
+
+// ask has a job done. When it fails the job belongs to a sender or to nobody. A job without claims is done.
+func (s *Store) ask(ctx context.Context, j *job) error {
+	if len(j.request.claims) == 0 {
+		return s.queue.open()
+	}
+	j.ctx, j.asked = ctx, now()
+	if deadline, ok := ctx.Deadline(); ok {
+		j.deadline = momentOf(deadline)
+	} else {
+		j.deadline = j.asked + moment(s.timeout)
+	}
+	return s.queue.do(ctx, j)
+}

@@ -1,0 +1,71 @@
+// Package rueidisstore keeps limits in Redis through rueidis: limits that every process shares, one round trip a request.
+//
+//	gate.Config{Store: rueidisstore.New(client), ...}
+//
+// Any options of the client will do; AlwaysPipelining and DisableCache fit a limiter best. rueidis.NewClient itself dials,
+// so a service that must start while Redis is down retries that call, or uses goredisstore.
+package rueidisstore
+
+import (
+	"context"
+
+	"github.com/redis/rueidis"
+
+	"github.com/headgate-go/headgate/core/driver"
+	"github.com/headgate-go/headgate/stores/redisscript"
+)
+
+// Store is a driver.Store on Redis. It never closes the client it was given.
+type Store struct {
+	*redisscript.Store
+	client rueidis.Client
+}
+
+// Option changes a store.
+type Option = redisscript.Option
+
+// WithPrefix sets what every key begins with, without braces. Default: "hg".
+func WithPrefix(prefix string) Option { return redisscript.WithPrefix(prefix) }
+
+// New returns a store on the server of client. What is wrong with the options is the error of every call.
+func New(client rueidis.Client, options ...Option) *Store {
+	var c redisscript.Client
+	if client != nil {
+		c = sender{client}
+	}
+	return &Store{Store: redisscript.New(c, options...), client: client}
+}
+
+// Advise implements driver.Advisor: it looks at the server's eviction policy. A rueidis client does not show its options.
+func (s *Store) Advise(ctx context.Context) []driver.Advice {
+	if s.client == nil {
+		return nil
+	}
+	info, err := s.client.Do(ctx, s.client.B().Info().Section("memory").Build()).ToString()
+	if err != nil {
+		return nil // some services forbid INFO; that is no fault
+	}
+	return redisscript.Advise(info)
+}
+
+// sender sends the script. rueidis repeats only what reads, so a script is sent once.
+type sender struct{ client rueidis.Client }
+
+func (s sender) EvalSHA(ctx context.Context, sha string, keys, args []string) (string, error) {
+	return reply(s.client.Do(ctx, s.client.B().Evalsha().Sha1(sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()))
+}
+
+func (s sender) Eval(ctx context.Context, script string, keys, args []string) (string, error) {
+	return reply(s.client.Do(ctx, s.client.B().Eval().Script(script).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()))
+}
+
+func reply(r rueidis.RedisResult) (string, error) {
+	if err := r.Error(); err != nil && !rueidis.IsRedisNil(err) { // nil is a reply of another type
+		return "", err
+	}
+	text, err := r.ToString()
+	if err != nil { // another type
+		return "", &driver.Error{Class: driver.ClassProtocol, Err: err}
+	}
+	return text, nil
+}
