@@ -55,6 +55,8 @@ func (s *store) Apply(ctx context.Context, now time.Time, _ []driver.Change) err
 
 func (s *store) Close() error { return errors.New("the guard closed a store that it was given") }
 
+type valueKey struct{}
+
 type kit struct {
 	*guard.Store
 	behind *store
@@ -93,7 +95,7 @@ func TestBR068_CancellationIsNotAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(guard.Options{})
 		k.behind.set(nil, 5*time.Millisecond)
-		ctx, cancel := context.WithCancel(context.WithValue(context.Background(), "k", "v"))
+		ctx, cancel := context.WithCancel(context.WithValue(context.Background(), valueKey{}, "v"))
 		cancel()
 		for range 50 {
 			if err := k.Decide(ctx, time.Time{}, nil); err != nil {
@@ -103,7 +105,7 @@ func TestBR068_CancellationIsNotAFailure(t *testing.T) {
 		if len(k.states) != 0 || k.behind.count() != 50 {
 			t.Errorf("breaker %v after %d calls", k.states, k.behind.count())
 		}
-		if k.behind.seen.Value("k") != "v" {
+		if k.behind.seen.Value(valueKey{}) != "v" {
 			t.Error("the context's values are lost")
 		}
 	})

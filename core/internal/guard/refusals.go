@@ -75,18 +75,25 @@ func (r *Refusals) Lookup(c *driver.Claim, now time.Duration) bool {
 	if !ok || c.Cost < e.cost || c.Cost > c.Rule.Capacity() || c.Rule != e.rule {
 		return false
 	}
+	if e.rule.Kind() == driver.KindSliding && c.Cost != e.cost {
+		return false // how much longer it would take, the sliding window alone knows
+	}
 	passed := now - e.from
 	if passed < 0 || passed >= min(e.result.RetryAfter, maxRemembered) {
 		return false
 	}
-	n, p := c.Rule.Reduced()
 	c.Result = driver.Result{
 		Reason:     driver.ReasonMemory,
-		Remaining:  e.result.Remaining + int(grown(e.result.Fraction, passed, n, p)),
-		RetryAfter: e.result.RetryAfter - passed + c.Rule.Refill(c.Cost-e.cost),
+		Remaining:  e.result.Remaining,
+		RetryAfter: e.result.RetryAfter - passed,
 		ResetAfter: max(0, e.result.ResetAfter-passed),
+		Receipt:    e.result.Receipt,
 	}
-	c.Result.Remaining = min(c.Result.Remaining, e.cost-1)
+	if !e.rule.IsWindow() {
+		n, p := e.rule.Reduced()
+		c.Result.Remaining = min(e.cost-1, c.Result.Remaining+int(grown(e.result.Fraction, passed, n, p)))
+		c.Result.RetryAfter += e.rule.Refill(c.Cost - e.cost)
+	}
 	return true
 }
 
