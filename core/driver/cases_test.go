@@ -111,7 +111,7 @@ func TestBR006_VeryLargeRates(t *testing.T) {
 }
 
 // Elapsed time x rate must not wrap. 290 years are outside the clock that stores accept (it ends in 2112); the model
-// answers right all the same. The sliding window of the case comes with windows.
+// answers right all the same.
 func TestBR008_LongIdlePeriod(t *testing.T) {
 	for _, idle := range []time.Duration{12 * time.Hour, 365 * day, 290 * 365 * day} {
 		k := key{rule: driver.NewBucket(1e6, second).WithBurst(1e6)}
@@ -187,7 +187,7 @@ func TestBR021_FastPolling(t *testing.T) {
 	}
 }
 
-// Refusals consume nothing and leave the state as it was. The windows and slots of the case come with them.
+// Refusals consume nothing and leave the state as it was. The slots of the case come with them.
 func TestBR039_RefusedRequestsChangeNothing(t *testing.T) {
 	k := key{rule: driver.NewBucket(1, second).WithBurst(5)}
 	if got := k.count(0, 1, 4); got != 5 {

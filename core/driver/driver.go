@@ -2,7 +2,7 @@
 //
 // Most code does not need it: applications use package gate, and name rules with package limit.
 // It is for those who write a store, and it holds the reference model that every store must agree with
-// (see [Bucket]). conformance/storetest proves that a store does.
+// (see [Bucket] and [Window]). conformance/storetest proves that a store does.
 //
 // A store may implement more than [Store]: [KeyNamer] and [Advisor] are found by type assertion.
 package driver
@@ -87,7 +87,7 @@ type Result struct {
 	Remaining int
 	// RetryAfter is the time until this cost would fit, to the microsecond; 0 when it fits or never can.
 	RetryAfter time.Duration
-	// ResetAfter is the time until the state equals a fresh one.
+	// ResetAfter is the time until the state equals a fresh one; of a window, until it ends.
 	ResetAfter time.Duration
 	// Fraction is the part of a token above Remaining.
 	Fraction Fraction
@@ -113,8 +113,8 @@ type Change struct {
 	Amount          int // Settle: tokens to take, negative to give back
 	Lease           ID
 	LeaseFor        time.Duration
-	Receipt         Receipt
-	Lost            bool // set by Renew when the lease was gone
+	Receipt         Receipt // Settle: of the decision; a window other than the one it names is left alone (see [WindowLevel.Runs])
+	Lost            bool    // set by Renew when the lease was gone
 }
 
 // ChangeKind says what a [Change] does.
@@ -122,7 +122,8 @@ type ChangeKind uint8
 
 const (
 	// Settle takes Amount, or gives it back if negative, without asking whether it fits: a bucket may fall into
-	// debt by at most its capacity. Settling 0, and giving back to a key without state, write nothing.
+	// debt by at most its capacity, a window may count twice its limit. Settling 0, and giving back to a key without
+	// state, write nothing; nor does settling what was taken in a window that is over.
 	Settle ChangeKind = iota + 1
 	// Release gives a lease back.
 	Release

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -27,16 +28,25 @@ const (
 	KindUnlimited
 	// KindBucket is a token bucket.
 	KindBucket
+	// KindFixed is a window of fixed length, aligned to the Unix epoch.
+	KindFixed
+	// KindSliding is a window of fixed length together with the one before it, weighted by its overlap.
+	KindSliding
+	// KindDaily is a window from midnight to midnight of a time zone.
+	KindDaily
+	// KindMonthly is a window from the first of a month to the first of the next one.
+	KindMonthly
 )
 
 // Rule is how much of something a key may use. It is a comparable value, made by the constructors of package limit;
 // the zero value is no rule. Constructors accept anything: what is wrong is said by Validate.
 type Rule struct {
 	kind  Kind
-	burst int           // capacity
-	count int           // as written
-	per   time.Duration // as written
-	n, p  int64         // the rate in lowest terms: n tokens per p microseconds; 0 if it has none
+	burst int            // the capacity; of a window its count
+	count int            // as written
+	per   time.Duration  // as written
+	n, p  int64          // the rate in lowest terms: n tokens per p microseconds; 0 if it has none
+	loc   *time.Location // of a calendar rule
 }
 
 // Unlimited is the rule that limits nothing.
@@ -83,10 +93,59 @@ func defaultBurst(count int, period time.Duration) int {
 	return int(min(max(uint64(count), fiveSeconds), MaxCount))
 }
 
-// WithBurst returns the rule with a capacity of burst tokens: what a key that was idle may use at once.
+// NewWindow is a window rule: count per window. The kind is KindFixed or KindSliding with a period, or KindDaily or
+// KindMonthly, whose period says nothing and whose zone is UTC unless [Rule.In] names another.
+func NewWindow(kind Kind, count int, period time.Duration) Rule {
+	r := Rule{kind: kind, burst: count, count: count, per: period}
+	switch kind {
+	case KindDaily:
+		r.per, r.loc = day, time.UTC
+	case KindMonthly:
+		r.per, r.loc = MaxPeriod, time.UTC
+	}
+	if count > 0 && r.per > 0 {
+		r.n, r.p = reduce(int64(count), int64(r.per))
+	}
+	return r
+}
+
+const day = 24 * time.Hour
+
+// IsWindow says whether the rule counts in windows.
+func (r Rule) IsWindow() bool { return r.kind >= KindFixed && r.kind <= KindMonthly }
+
+// In returns a calendar rule with the midnights of a time zone. On any other rule, and with nil, it is an error that
+// [Rule.Validate] reports.
+func (r Rule) In(zone *time.Location) Rule {
+	if r.loc = zone; zone == nil {
+		r.loc = noZone
+	}
+	return r
+}
+
+// noZone is what In was given instead of a zone: a mistake that Validate is to see, on every kind of rule.
+var noZone = time.FixedZone("nil", 0)
+
+// Zone returns the time zone of a calendar rule; nil for other rules, where they are valid.
+func (r Rule) Zone() *time.Location { return r.loc }
+
+// WithBurst returns the rule with a capacity of burst tokens: what a key that was idle may use at once. On any other rule
+// than a bucket it is an error that [Rule.Validate] reports.
 func (r Rule) WithBurst(burst int) Rule {
+	if r.kind != KindBucket {
+		r.p = burstGiven
+		return r
+	}
 	r.burst = burst
 	return r
+}
+
+// burstGiven is the period of a rule that was given a burst and cannot have one: a mistake that Validate is to see.
+const burstGiven = -1
+
+// WithCount returns a window rule with another count.
+func (r Rule) WithCount(count int) Rule {
+	return NewWindow(r.kind, count, r.per).In(r.loc)
 }
 
 // Kind returns the algorithm.
@@ -95,7 +154,7 @@ func (r Rule) Kind() Kind { return r.kind }
 // IsZero says that no rule was given.
 func (r Rule) IsZero() bool { return r == Rule{} }
 
-// Capacity returns the burst of a bucket: the number that Remaining counts down from.
+// Capacity returns the number that Remaining counts down from: the burst of a bucket, the count of a window.
 func (r Rule) Capacity() int { return r.burst }
 
 // Rate returns the rate as it was written: count per period.
@@ -104,8 +163,9 @@ func (r Rule) Rate() (count int, period time.Duration) { return r.count, r.per }
 // Reduced returns the rate in lowest terms: n tokens per p microseconds. Only meaningful for a valid rule.
 func (r Rule) Reduced() (n, p int64) { return r.n, r.p }
 
-// String returns the rule as limit.Parse reads it: "100/s", "100/s burst 20", "10/1m30s", "unlimited"; "none" for the
-// zero value. The burst is left out where it is the default.
+// String returns the rule as limit.Parse reads it: "100/s", "100/s burst 20", "10/1m30s", "10/m sliding", "5000/d window",
+// "5000/day Europe/Berlin", "unlimited"; "none" for the zero value. What is the default is left out: the burst, and the
+// zone UTC.
 func (r Rule) String() string {
 	switch r.kind {
 	case KindUnlimited:
@@ -114,6 +174,19 @@ func (r Rule) String() string {
 		s := strconv.Itoa(r.count) + "/" + periodName(r.per)
 		if r.burst != defaultBurst(r.count, r.per) {
 			s += " burst " + strconv.Itoa(r.burst)
+		}
+		return s
+	case KindFixed:
+		return strconv.Itoa(r.count) + "/" + periodName(r.per) + " window"
+	case KindSliding:
+		return strconv.Itoa(r.count) + "/" + periodName(r.per) + " sliding"
+	case KindDaily, KindMonthly:
+		s := strconv.Itoa(r.count) + "/day"
+		if r.kind == KindMonthly {
+			s = strconv.Itoa(r.count) + "/month"
+		}
+		if r.loc != nil && r.loc != time.UTC {
+			s += " " + r.loc.String()
 		}
 		return s
 	}
@@ -139,12 +212,14 @@ func periodName(d time.Duration) string {
 func (r Rule) Validate() error {
 	switch r.kind {
 	case KindUnlimited:
-		if r.burst != 0 {
+		if r.p == burstGiven {
 			return errors.New("an unlimited rule has no burst")
 		}
-		return nil
+		return r.validateZone()
 	case KindBucket:
-		return errors.Join(r.validateRate(), r.validateBurst())
+		return errors.Join(r.validateRate(), r.validateBurst(), r.validateZone())
+	case KindFixed, KindSliding, KindDaily, KindMonthly:
+		return errors.Join(r.validateWindow(), r.validateZone())
 	}
 	return errors.New("no rule; write for example limit.PerSecond(100)")
 }
@@ -171,6 +246,43 @@ func (r Rule) validateRate() error {
 	return nil
 }
 
+func (r Rule) validateWindow() error {
+	var errs []error
+	if r.count < 1 || r.count > MaxCount {
+		errs = append(errs, fmt.Errorf("count %d per window; 1 to %d (Off is a mode, not a number)", r.count, MaxCount))
+	}
+	switch {
+	case r.per <= 0:
+		errs = append(errs, fmt.Errorf("window %v; the shortest is 1ms", r.per))
+	case r.per < time.Millisecond: // mostly a number of seconds that became nanoseconds
+		errs = append(errs, fmt.Errorf("window %s is shorter than 1ms; did you mean %d*time.Second?", ascii(r.per), int64(r.per)))
+	case r.per > MaxPeriod:
+		errs = append(errs, fmt.Errorf("window %s; the longest is %v", ascii(r.per), MaxPeriod))
+	case r.per%time.Microsecond != 0:
+		errs = append(errs, fmt.Errorf("window %s: it must be a whole number of microseconds", ascii(r.per)))
+	}
+	if r.p == burstGiven {
+		errs = append(errs, errors.New("a window has no burst"))
+	}
+	return errors.Join(errs...)
+}
+
+// ascii writes a duration with "us" for microseconds, as a person would type it.
+func ascii(d time.Duration) string { return strings.ReplaceAll(d.String(), "µ", "u") }
+
+func (r Rule) validateZone() error {
+	calendar := r.kind == KindDaily || r.kind == KindMonthly
+	switch {
+	case !calendar && r.loc != nil:
+		return errors.New("only Daily and Monthly have a time zone")
+	case calendar && (r.loc == nil || r.loc == noZone):
+		return errors.New("the time zone is nil; leave In out for UTC")
+	case calendar && (r.loc.String() == "" || strings.ContainsAny(r.loc.String(), " \t\r\n")):
+		return fmt.Errorf("time zone %q: its name must be one word, or the rule could not be written down", r.loc)
+	}
+	return nil
+}
+
 func (r Rule) validateBurst() error {
 	if r.burst < 1 {
 		return fmt.Errorf("burst %d; the smallest is 1", r.burst)
@@ -181,8 +293,8 @@ func (r Rule) validateBurst() error {
 	return nil
 }
 
-// Refill returns the time in which a valid bucket rule gives tokens, rounded up to a microsecond; it saturates at the
-// longest duration.
+// Refill returns the time in which a valid rule gives tokens at its rate, rounded up to a microsecond; it saturates at
+// the longest duration.
 func (r Rule) Refill(tokens int) time.Duration {
 	hi, lo := bits.Mul64(uint64(tokens), uint64(r.p))
 	lo, carry := bits.Add64(lo, uint64(r.n-1), 0)

@@ -1,7 +1,9 @@
 package gate
 
 import (
+	"github.com/headgate-go/headgate/core/driver"
 	"github.com/headgate-go/headgate/core/internal/wire"
+	"github.com/headgate-go/headgate/core/limit"
 )
 
 // jsonBody is the default rendering.
@@ -50,6 +52,8 @@ func (r *Refusal) message() string {
 		text = wire.StoreUnavailable(r.wait)
 	case r.unsatisfiable():
 		text = wire.Cost(r.Cost, r.Limit)
+	case r.Rule.IsWindow():
+		text = wire.Quota(r.Rule.Capacity(), windowName(r.Rule), r.wait)
 	default:
 		count, period := r.Rule.Rate()
 		text = wire.Rate(count, period, r.Rule.Capacity(), r.wait)
@@ -62,3 +66,14 @@ func (r *Refusal) message() string {
 
 // unsatisfiable says that waiting cannot help.
 func (d Decision) unsatisfiable() bool { return d.Cost > d.Limit && d.Outcome != OutcomeFailClosed }
+
+func windowName(rule limit.Rule) string {
+	switch rule.Kind() {
+	case driver.KindDaily:
+		return "day"
+	case driver.KindMonthly:
+		return "month"
+	}
+	_, period := rule.Rate()
+	return wire.Period(period)
+}

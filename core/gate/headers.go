@@ -160,11 +160,19 @@ func (a *Admission) appendDraft(b []byte, start int, item func(*verdict, *Admiss
 
 // appendPolicy writes the quota, and the time in which it is refilled.
 func (v *verdict) appendPolicy(a *Admission, b []byte) []byte {
-	rule := a.claims[v.claim].Rule
+	c := &a.claims[v.claim]
 	b = append(b, draftQuota...)
-	b = strconv.AppendInt(b, int64(rule.Capacity()), 10)
+	b = strconv.AppendInt(b, int64(c.Rule.Capacity()), 10)
 	b = append(b, draftWindow...)
-	return strconv.AppendInt(b, max(1, wire.Ceil(rule.Refill(rule.Capacity()))), 10)
+	return strconv.AppendInt(b, windowOf(c), 10)
+}
+
+// windowOf returns the seconds in which the whole quota comes again: a window's length, as long as this month is.
+func windowOf(c *driver.Claim) int64 {
+	if c.Rule.IsWindow() {
+		return max(1, wire.Ceil(driver.Micros(c.Result.Receipt.Unit)))
+	}
+	return max(1, wire.Ceil(c.Rule.Refill(c.Rule.Capacity())))
 }
 
 // appendState writes what is left, and in what time as much will have come again: using it up at that pace, a client is not
@@ -179,6 +187,9 @@ func (v *verdict) appendState(a *Admission, b []byte) []byte {
 		return b // waiting cannot help
 	case v.outcome == OutcomeDenied:
 		t = wire.RetryAfter(c.Result.RetryAfter)
+	case c.Rule.IsWindow(): // until it ends, and no faster than the quota's pace
+		q := int64(c.Rule.Capacity())
+		t = max(wire.Ceil(c.Result.ResetAfter), (int64(c.Result.Remaining)*windowOf(c)+q-1)/q)
 	case c.Result.Remaining > 0:
 		t = wire.Ceil(c.Rule.Refill(c.Result.Remaining))
 	case c.Result.Fraction.Den > 0:

@@ -126,9 +126,13 @@ func (a *Admission) decideLocally(ctx context.Context) {
 	a.local = true
 }
 
-// share is what one of several processes may use of a rule: the rate divided, the burst too, rounded down, at least 1.
+// share is what one of several processes may use of a rule: the rate divided, the burst or a window's count too, rounded
+// down, at least 1.
 func share(rule limit.Rule, instances int) limit.Rule {
 	count, period := rule.Rate()
+	if rule.IsWindow() {
+		return rule.WithCount(max(1, count/instances))
+	}
 	divided := limit.Per(count, period*time.Duration(instances)).WithBurst(max(1, rule.Capacity()/instances))
 	if divided.Validate() != nil { // a period of more than 31 days
 		divided = limit.Per(max(1, count/instances), period).WithBurst(divided.Capacity())

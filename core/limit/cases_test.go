@@ -34,6 +34,9 @@ func TestBR009_HugeRateOrBurst(t *testing.T) {
 		}
 		refused(t, limit.PerSecond(n), "the largest is 1000000000 per second")
 		refused(t, limit.PerSecond(100).WithBurst(n), "burst", "the largest is 1000000000")
+		for _, rule := range []limit.Rule{limit.Window(n, time.Minute), limit.Sliding(n, math.MaxInt64), limit.Daily(n), limit.Monthly(n)} {
+			refused(t, rule, "1 to 1000000000")
+		}
 	}
 	for _, text := range []string{"+Inf/s", "Inf/s", "1e300/s", "9223372036854775808/s", "1/s burst 9223372036854775808"} {
 		if rule, err := limit.Parse(text); err == nil {
@@ -54,6 +57,9 @@ func TestBR009_HugeRateOrBurst(t *testing.T) {
 func TestBR011_NearZeroRate(t *testing.T) {
 	refused(t, limit.Per(1, math.MaxInt64), "the longest is 744h0m0s")
 	refused(t, limit.Per(1, 290*365*24*time.Hour), "the longest is 744h0m0s")
+	for _, rule := range []limit.Rule{limit.Window(1, 1e9*time.Second), limit.Sliding(1, 1e9*time.Second), limit.Window(1, math.MaxInt64)} {
+		refused(t, rule, "the longest is 744h0m0s")
+	}
 	for _, text := range []string{"1/1000000000s", "1/1000000000000s", "1/2628000h", "1/99999999999999999999h"} {
 		if rule, err := limit.Parse(text); err == nil || !strings.Contains(err.Error(), "the longest is 744h0m0s") {
 			t.Errorf("Parse(%q) = %v, %v; want the longest period", text, rule, err)
@@ -111,9 +117,11 @@ func TestBR047_PeriodZeroOrBelow(t *testing.T) {
 	for _, period := range []time.Duration{0, -1, -time.Second, math.MinInt64} {
 		for _, n := range []int{1, 100, math.MaxInt} {
 			refused(t, limit.Per(n, period), "the shortest is 1us")
+			refused(t, limit.Window(n, period), "the shortest is 1ms")
+			refused(t, limit.Sliding(n, period), "the shortest is 1ms")
 		}
 	}
-	for _, text := range []string{"100/0s", "100/-1s", "100/-1ns", "100/0"} {
+	for _, text := range []string{"100/0s", "100/-1s", "100/-1ns", "100/0", "100/0s window", "100/-1s sliding"} {
 		if rule, err := limit.Parse(text); err == nil {
 			t.Errorf("Parse(%q) = %v, want an error", text, rule)
 		}
@@ -167,5 +175,24 @@ func admitted(t *testing.T, rule limit.Rule, requests, want int) {
 	}
 	if got != want {
 		t.Errorf("%v: %d of %d requests admitted at once, want %d", rule, got, requests, want)
+	}
+}
+
+// A window below a second keeps its length; one below a millisecond is refused, mostly because somebody forgot the unit.
+func TestBR037_WindowsBelowASecond(t *testing.T) {
+	for _, d := range []time.Duration{time.Millisecond, 500 * time.Millisecond, 1500 * time.Millisecond, 2700 * time.Millisecond} {
+		for _, rule := range []limit.Rule{limit.Window(3, d), limit.Sliding(3, d)} {
+			if _, got := rule.Rate(); rule.Validate() != nil || got != d {
+				t.Errorf("%v: %v, length %v, want %v", rule, rule.Validate(), got, d)
+			}
+			level := driver.Window{}.Read(rule, 1e15)
+			if level.Length != d.Microseconds() || !level.Fits(rule, 3) || level.Fits(rule, 4) {
+				t.Errorf("%v: %+v", rule, level)
+			}
+		}
+	}
+	for _, d := range []time.Duration{1, 1000, time.Millisecond - 1, time.Microsecond} {
+		refused(t, limit.Window(3, d), "is shorter than 1ms; did you mean")
+		refused(t, limit.Sliding(3, d), "is shorter than 1ms; did you mean")
 	}
 }

@@ -64,6 +64,8 @@ func TestConstructorsAgree(t *testing.T) {
 		{limit.PerDay(7), limit.Per(7, 24*time.Hour)},
 		{limit.PerSecond(100), limit.PerSecond(100).WithBurst(500)}, // the default said aloud
 		{limit.PerSecond(100).WithBurst(1).WithBurst(7), limit.PerSecond(100).WithBurst(7)},
+		{limit.Daily(7), limit.Daily(7).In(time.UTC)},
+		{limit.Daily(7).In(berlin).In(time.UTC), limit.Daily(7)},
 	} {
 		if v.a != v.b {
 			t.Errorf("%#v is not %#v", v.a, v.b)
@@ -71,6 +73,18 @@ func TestConstructorsAgree(t *testing.T) {
 	}
 	if limit.PerMinute(60) == limit.PerSecond(1).WithBurst(60) {
 		t.Error("rules that print differently are equal")
+	}
+	rules := []limit.Rule{limit.PerDay(7).WithBurst(7), limit.Window(7, 24*time.Hour), limit.Sliding(7, 24*time.Hour), limit.Daily(7),
+		limit.Daily(7).In(berlin), limit.Monthly(7)}
+	for i, a := range rules {
+		for _, b := range rules[:i] {
+			if a == b {
+				t.Errorf("%v is %v", a, b)
+			}
+		}
+		if n, _ := a.Rate(); n != 7 || a.Capacity() != 7 || a.IsWindow() != (i > 0) || (a.Zone() != nil) != (i > 2) {
+			t.Errorf("%v: count %d, capacity %d, window %t, zone %v", a, n, a.Capacity(), a.IsWindow(), a.Zone())
+		}
 	}
 }
 
@@ -109,6 +123,14 @@ func TestString(t *testing.T) {
 		"10/250ms":         limit.Per(10, 250*time.Millisecond), // its burst is 200, the default
 		"unlimited":        limit.Unlimited(),
 		"none":             {},
+
+		"10/m sliding":                  limit.Sliding(10, time.Minute),
+		"5000/d window":                 limit.Window(5000, 24*time.Hour),
+		"20/168h0m0s window":            limit.Window(20, 7*24*time.Hour),
+		"5000/day":                      limit.Daily(5000).In(time.UTC),
+		"5000/day Europe/Berlin":        limit.Daily(5000).In(berlin),
+		"100000/month America/New_York": limit.Monthly(100_000).In(zone("America/New_York")),
+		"7/month Local":                 limit.Monthly(7).In(time.Local),
 	} {
 		if got := rule.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -142,6 +164,29 @@ func TestValidate(t *testing.T) {
 		{limit.Unlimited().WithBurst(5), "an unlimited rule has no burst"},
 		{limit.Rule{}, "no rule; write for example limit.PerSecond(100)"},
 		{limit.Rule{}.WithBurst(5), "no rule; write for example limit.PerSecond(100)"},
+		{limit.Rule{}.In(berlin), "no rule; write for example limit.PerSecond(100)"},
+
+		{limit.Window(10, 3600), "window 3.6us is shorter than 1ms; did you mean 3600*time.Second?"},
+		{limit.Sliding(10, 60), "window 60ns is shorter than 1ms; did you mean 60*time.Second?"},
+		{limit.Window(10, 0), "window 0s; the shortest is 1ms"},
+		{limit.Window(10, -time.Second), "window -1s; the shortest is 1ms"},
+		{limit.Sliding(10, days31+time.Microsecond), "window 744h0m0.000001s; the longest is 744h0m0s"},
+		{limit.Sliding(10, 1_000_500), "window 1.0005ms: it must be a whole number of microseconds"},
+		{limit.Window(0, time.Minute), "count 0 per window; 1 to 1000000000 (Off is a mode, not a number)"},
+		{limit.Daily(-1), "count -1 per window; 1 to 1000000000 (Off is a mode, not a number)"},
+		{limit.Monthly(1e9 + 1), "count 1000000001 per window; 1 to 1000000000 (Off is a mode, not a number)"},
+		{limit.Sliding(10, time.Minute).WithBurst(5), "a window has no burst"},
+		{limit.Daily(10).WithBurst(0), "a window has no burst"},
+		{limit.PerSecond(10).In(berlin), "only Daily and Monthly have a time zone"},
+		{limit.PerSecond(10).In(nil), "only Daily and Monthly have a time zone"},
+		{limit.Window(10, time.Hour).In(time.UTC), "only Daily and Monthly have a time zone"},
+		{limit.Unlimited().In(berlin), "only Daily and Monthly have a time zone"},
+		{limit.Unlimited().WithBurst(0), "an unlimited rule has no burst"},
+		{limit.Daily(10).In(nil), "the time zone is nil; leave In out for UTC"},
+		{limit.Daily(10).In(new(time.Location)), `time zone "": its name must be one word, or the rule could not be written down`},
+		{limit.Daily(10).In(time.FixedZone("my zone", 3600)), `time zone "my zone": its name must be one word, or the rule could not be written down`},
+		{limit.Window(0, 60).WithBurst(5).In(nil), "count 0 per window; 1 to 1000000000 (Off is a mode, not a number)\n" +
+			"window 60ns is shorter than 1ms; did you mean 60*time.Second?\na window has no burst\nonly Daily and Monthly have a time zone"},
 	} {
 		if err := v.rule.Validate(); err == nil || err.Error() != v.want {
 			t.Errorf("%v:\n     %v\nwant %s", v.rule, err, v.want)
@@ -165,9 +210,16 @@ func TestValidateAcceptsTheWholeRange(t *testing.T) {
 		limit.Per(1, 1),    // 1000 per microsecond
 		limit.Per(3, 1500), // 2 per microsecond
 		limit.Per(1e9, 1e9+1e3),
+		limit.Window(1, time.Millisecond),
+		limit.Sliding(1e9, time.Millisecond),
+		limit.Window(1e9, days31),
+		limit.Sliding(1, days31-time.Microsecond),
+		limit.Daily(1),
+		limit.Monthly(1e9).In(berlin),
+		limit.Daily(1).In(time.FixedZone("UTC+25", 25*3600)),
 	} {
 		for _, burst := range []int{0, 1, 1e9} {
-			if burst > 0 && rule != limit.Unlimited() {
+			if burst > 0 && rule.Kind() == driver.KindBucket {
 				rule = rule.WithBurst(burst)
 			}
 			if err := rule.Validate(); err != nil {

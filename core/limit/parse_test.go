@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	_ "time/tzdata" // the zones of the tests, whatever the machine has
 
 	"github.com/headgate-go/headgate/core/limit"
 )
@@ -31,6 +32,20 @@ func TestParse(t *testing.T) {
 		"  unlimited\n":      limit.Unlimited(), // YAML's block texts end in a line break
 		"\t100/s  burst\t20": limit.PerSecond(100).WithBurst(20),
 		"0100/s burst 020":   limit.PerSecond(100).WithBurst(20),
+
+		"10/m sliding":                       limit.Sliding(10, time.Minute),
+		"10/1m0s sliding":                    limit.Sliding(10, time.Minute),
+		"5000/d window":                      limit.Window(5000, 24*time.Hour),
+		"3/1ms window":                       limit.Window(3, time.Millisecond),
+		"5000/day":                           limit.Daily(5000),
+		"5000/day UTC":                       limit.Daily(5000),
+		"5000/day Local":                     limit.Daily(5000).In(time.Local),
+		" 5000/day\tEurope/Berlin ":          limit.Daily(5000).In(berlin),
+		"100000/month":                       limit.Monthly(100_000),
+		"100000/month America/New_York":      limit.Monthly(100_000).In(zone("America/New_York")),
+		"1000000000/744h sliding":            limit.Sliding(1e9, 744*time.Hour),
+		"7/1.5s sliding":                     limit.Sliding(7, 1500*time.Millisecond),
+		"5000/day America/Argentina/Ushuaia": limit.Daily(5000).In(zone("America/Argentina/Ushuaia")),
 	} {
 		if got, err := limit.Parse(text); err != nil || got != want {
 			t.Errorf("Parse(%q) = %v, %v; want %v", text, got, err, want)
@@ -64,12 +79,13 @@ func TestParseErrors(t *testing.T) {
 		"-99999999999999999999/s":            `count "-99999999999999999999" (at 1); the smallest is 1`,
 		"100/60":                             `period "60" (at 5) has no unit; write for example 60s, 60m or 60h`,
 		"100/0":                              `period "0" (at 5) has no unit; write for example 0s, 0m or 0h`,
-		"100/fortnight":                      `period "fortnight" (at 5) is unknown; write s, m, h, d or a duration like 1m30s or 250ms`,
-		"100/s/m":                            `period "s/m" (at 5) is unknown; write s, m, h, d or a duration like 1m30s or 250ms`,
-		"100/+1s":                            `period "+1s" (at 5) is unknown; write s, m, h, d or a duration like 1m30s or 250ms`,
-		"100/1..5s":                          `period "1..5s" (at 5) is unknown; write s, m, h, d or a duration like 1m30s or 250ms`,
-		"100/-":                              `period "-" (at 5) is unknown; write s, m, h, d or a duration like 1m30s or 250ms`,
+		"100/fortnight":                      `period "fortnight" (at 5) is unknown; write s, m, h, d, day, month or a duration like 1m30s or 250ms`,
+		"100/s/m":                            `period "s/m" (at 5) is unknown; write s, m, h, d, day, month or a duration like 1m30s or 250ms`,
+		"100/+1s":                            `period "+1s" (at 5) is unknown; write s, m, h, d, day, month or a duration like 1m30s or 250ms`,
+		"100/1..5s":                          `period "1..5s" (at 5) is unknown; write s, m, h, d, day, month or a duration like 1m30s or 250ms`,
+		"100/-":                              `period "-" (at 5) is unknown; write s, m, h, d, day, month or a duration like 1m30s or 250ms`,
 		"100/sec":                            `period "sec" (at 5) is unknown; did you mean s?`,
+		"100/Day":                            `period "Day" (at 5) is unknown; did you mean day?`,
 		"100/minute":                         `period "minute" (at 5) is unknown; did you mean m?`,
 		"100/2d":                             `period "2d" (at 5): a number of days is written in hours, for example 48h`,
 		"1/9999999999h":                      `period "9999999999h" (at 3) is too long; the longest is 744h0m0s`,
@@ -79,19 +95,42 @@ func TestParseErrors(t *testing.T) {
 		"100/s burst +20":                    `burst "+20" (at 13) is not a whole number; write digits only, for example 100`,
 		"100/s burst burst 5":                `burst "burst" (at 13) is not a whole number; write digits only, for example 100`,
 		"100/s burst 9999999999999999999999": `burst "9999999999999999999999" (at 13); the largest is 1000000000`,
-		"100/s burts 500":                    `"burts" (at 7) is unknown; only "burst" and a number may follow the rate`,
-		"100/s Burst 500":                    `"Burst" (at 7) is unknown; only "burst" and a number may follow the rate`,
-		"100/s burst=500":                    `"burst=500" (at 7) is unknown; only "burst" and a number may follow the rate`,
-		"100/s 500":                          `"500" (at 7) is unknown; only "burst" and a number may follow the rate`,
-		"100/s, burst 500":                   `period "s," (at 5) is unknown; write s, m, h, d or a duration like 1m30s or 250ms`,
+		"100/s burts 500":                    `"burts" (at 7) is unknown; "burst" and a number, "sliding" or "window" may follow the rate`,
+		"100/s Burst 500":                    `"Burst" (at 7) is unknown; "burst" and a number, "sliding" or "window" may follow the rate`,
+		"100/s burst=500":                    `"burst=500" (at 7) is unknown; "burst" and a number, "sliding" or "window" may follow the rate`,
+		"100/s 500":                          `"500" (at 7) is unknown; "burst" and a number, "sliding" or "window" may follow the rate`,
+		"100/s, burst 500":                   `period "s," (at 5) is unknown; write s, m, h, d, day, month or a duration like 1m30s or 250ms`,
 		"100/s burst 500 burst 600":          `"burst" (at 17) is the second burst; write it once`,
 		"100/s burst 500 please":             `"please" (at 17) is unknown; nothing may follow the burst`,
 		"unlimited burst 5":                  `"burst" (at 11) follows "unlimited", which stands alone`,
-		"100/s\x00":                          `period "s\x00" (at 5) is unknown; write s, m, h, d or a duration like 1m30s or 250ms`,
-		"10/m sliding":                       `"sliding" (at 6) is unknown; only "burst" and a number may follow the rate`,
-		"5000/d window":                      `"window" (at 8) is unknown; only "burst" and a number may follow the rate`,
-		"5000/day Europe/Berlin":             `period "day" (at 6) is unknown; did you mean d?`,
-		"5000/d Europe/Berlin":               `"Europe/Berlin" (at 8) is unknown; only "burst" and a number may follow the rate`,
+		"100/s\x00":                          `period "s\x00" (at 5) is unknown; write s, m, h, d, day, month or a duration like 1m30s or 250ms`,
+		"100/week":                           `period "week" (at 5) is unknown; did you mean 168h?`,
+		"100/months":                         `period "months" (at 5) is unknown; did you mean month?`,
+		"day":                                `"day" (at 1) is not a rate; write for example "100/s" or "unlimited"`,
+		"/day":                               `rate "/day" (at 1) has no count before the slash; write for example 100/s, without blanks`,
+		"many/month":                         `count "many" (at 1) is not a whole number; write digits only, for example 100`,
+		"100/day/month":                      `period "day/month" (at 5) is unknown; write s, m, h, d, day, month or a duration like 1m30s or 250ms`,
+		"10/m burst 5 sliding":               `"sliding" (at 14) follows a burst, which a window has not; leave out one of them`,
+		"10/m sliding burst 5":               `"burst" (at 14) follows "sliding", and a window has no burst; leave out one of them`,
+		"10/m window burst":                  `"burst" (at 13) follows "window", and a window has no burst; leave out one of them`,
+		"10/m sliding window":                `"window" (at 14) follows "sliding"; a rule is one of them`,
+		"10/m sliding sliding":               `"sliding" (at 14) follows "sliding"; a rule is one of them`,
+		"10/m sliding 5":                     `"5" (at 14) is unknown; nothing may follow "sliding"`,
+		"10/m Sliding":                       `"Sliding" (at 6) is unknown; "burst" and a number, "sliding" or "window" may follow the rate`,
+		"10/m fixed":                         `"fixed" (at 6) is unknown; "burst" and a number, "sliding" or "window" may follow the rate`,
+		"5000/d Europe/Berlin":               `"Europe/Berlin" (at 8) is a time zone, which may follow a day or month only; write for example 5000/day Europe/Berlin`,
+		"5000/d UTC":                         `"UTC" (at 8) is a time zone, which may follow a day or month only; write for example 5000/day Europe/Berlin`,
+		"10/m sliding Europe/Berlin":         `"Europe/Berlin" (at 14) is a time zone, which may follow a day or month only; write for example 5000/day Europe/Berlin`,
+		"10/m Europe/Nowhere":                `"Europe/Nowhere" (at 6) is a time zone, which may follow a day or month only; write for example 5000/day Europe/Berlin`,
+		"5000/day burst 5":                   `"burst" (at 10) follows a day or month, and a window has no burst; for 24 hours without a midnight write d`,
+		"5000/day sliding":                   `"sliding" (at 10) follows a day or month, which is a window from midnight to midnight; for 24 hours write d`,
+		"5000/month window":                  `"window" (at 12) follows a day or month, which is a window from midnight to midnight; for 24 hours write d`,
+		"5000/day Europe/Nowhere":            `time zone "Europe/Nowhere" (at 10) is unknown, or no zones are installed here (import time/tzdata); write for example 5000/day Europe/Berlin`,
+		"5000/day Berlin":                    `time zone "Berlin" (at 10) is unknown, or no zones are installed here (import time/tzdata); write for example 5000/day Europe/Berlin`,
+		"5000/day ../../etc/passwd":          `time zone "../../etc/passwd" (at 10) is unknown, or no zones are installed here (import time/tzdata); write for example 5000/day Europe/Berlin`,
+		"5000/day /etc/localtime":            `time zone "/etc/localtime" (at 10) is unknown, or no zones are installed here (import time/tzdata); write for example 5000/day Europe/Berlin`,
+		"5000/day Europe/Berlin UTC":         `"UTC" (at 24) is unknown; nothing may follow the time zone`,
+		"unlimited sliding":                  `"sliding" (at 11) follows "unlimited", which stands alone`,
 	} {
 		rule, err := limit.Parse(text)
 		if err == nil {
@@ -132,6 +171,15 @@ func TestParseValidates(t *testing.T) {
 		"100/s burst -1":       limit.PerSecond(100).WithBurst(-1),
 		"0/s burst 0":          limit.PerSecond(0).WithBurst(0),
 		"1/s burst 1000000001": limit.PerSecond(1).WithBurst(1e9 + 1),
+		"0/m sliding":          limit.Sliding(0, time.Minute),
+		"-1/day":               limit.Daily(-1),
+		"0/month UTC":          limit.Monthly(0),
+		"2000000000/day":       limit.Daily(2e9),
+		"5/0s window":          limit.Window(5, 0),
+		"5/-1s window":         limit.Window(5, -time.Second),
+		"5/999us window":       limit.Window(5, 999*time.Microsecond),
+		"5/1000001ns sliding":  limit.Sliding(5, 1_000_001),
+		"5/745h sliding":       limit.Sliding(5, 745*time.Hour),
 	} {
 		_, err := limit.Parse(text)
 		want := rule.Validate()
@@ -153,6 +201,7 @@ func TestParseErrorsAreShort(t *testing.T) {
 		strings.Repeat("9", 1e5), strings.Repeat("9", 1e5) + "/s", "1/" + strings.Repeat("9", 1e5),
 		"1/" + strings.Repeat("9", 1e5) + "h", strings.Repeat("x", 1e5), "1/s " + strings.Repeat("é", 1e5),
 		"1/s burst " + strings.Repeat("9", 1e5), "unlimited " + strings.Repeat("\x00", 1e5),
+		"1/day " + strings.Repeat("x", 1e5), "1/month " + strings.Repeat("A/", 1e5), "1/s sliding " + strings.Repeat("x", 1e5),
 	} {
 		_, err := limit.Parse(text)
 		if err == nil {
@@ -164,7 +213,18 @@ func TestParseErrorsAreShort(t *testing.T) {
 	}
 }
 
-// randomRule returns a valid rule, of any size and also with periods of nanoseconds that reduce to microseconds.
+// berlin is loaded as Parse loads it: another *time.Location of the same name is another zone.
+var berlin = zone("Europe/Berlin")
+
+func zone(name string) *time.Location {
+	rule, err := limit.Parse("1/day " + name)
+	if err != nil {
+		panic(err)
+	}
+	return rule.Zone()
+}
+
+// randomRule returns a valid bucket, of any size and also with periods of nanoseconds that reduce to microseconds.
 func randomRule() limit.Rule {
 	scaled := func(high int64) int64 { return 1 + rand.Int64N(1+high>>rand.IntN(62)) }
 	for {
@@ -188,11 +248,21 @@ func randomRule() limit.Rule {
 // Parse is the inverse of String, so a rule can be shown, stored and read back by any tool.
 func TestParseReadsWhatStringWrites(t *testing.T) {
 	for range 20_000 {
-		want := randomRule()
-		if got, err := limit.Parse(want.String()); err != nil || got != want {
-			t.Fatalf("Parse(%q) = %#v, %v; want %#v", want, got, err, want)
+		for _, want := range []limit.Rule{randomRule(), randomWindow()} {
+			if got, err := limit.Parse(want.String()); err != nil || got != want {
+				t.Fatalf("Parse(%q) = %#v, %v; want %#v", want, got, err, want)
+			}
 		}
 	}
+}
+
+// randomWindow returns a valid rule of any kind of window.
+func randomWindow() limit.Rule {
+	n := 1 + rand.IntN(1+1e9>>rand.IntN(30)-1)
+	d := time.Duration(1000+rand.Int64N(744*3600*1e6-1000)>>rand.IntN(20)) * time.Microsecond
+	d = max(d, time.Millisecond)
+	loc := []*time.Location{time.UTC, time.Local, berlin, zone("America/New_York"), zone("Pacific/Kiritimati")}[rand.IntN(5)]
+	return []limit.Rule{limit.Window(n, d), limit.Sliding(n, d), limit.Daily(n).In(loc), limit.Monthly(n).In(loc)}[rand.IntN(4)]
 }
 
 // Whatever is accepted is valid, prints as something equal, and nothing panics.
@@ -200,6 +270,7 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"100/s", "100/s burst 20", "60/m", "1000/h", "5000/d", "10/1m30s burst 3", "10/1.5us", "7/3µs", "unlimited",
 		"", "none", "100", "/", "1/", "0/s", "100/s burts 1", "1/2d", "1/1e9s", "-1/-1s burst -1", "10/m sliding",
+		"5000/d window", "5000/day Europe/Berlin", "100000/month America/New_York", "5000/day Local", "1/day burst 1", "1/ms window",
 		"99999999999999999999/s", "1/99999999999999999999h", "100/s burst 1 burst 2", "unlimited burst 1",
 	} {
 		f.Add(seed)

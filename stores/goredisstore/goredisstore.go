@@ -76,14 +76,24 @@ func adviseOptions(client redis.UniversalClient) (list []driver.Advice) {
 type sender struct{ client redis.UniversalClient }
 
 func (s sender) EvalSHA(ctx context.Context, sha string, keys, args []string) (string, error) {
-	return s.send(ctx, "evalsha", sha, keys, args)
+	return s.send(ctx, evalsha, boxed(sha), keys, args)
 }
 
 func (s sender) Eval(ctx context.Context, script string, keys, args []string) (string, error) {
-	return s.send(ctx, "eval", script, keys, args)
+	return s.send(ctx, eval, script, keys, args)
 }
 
-func (s sender) send(ctx context.Context, name, script string, keys, args []string) (string, error) {
+// What is the same in every call is put into an interface once, which is an allocation.
+var evalsha, eval, ourSHA any = "evalsha", "eval", redisscript.SHA()
+
+func boxed(sha string) any {
+	if sha == ourSHA {
+		return ourSHA
+	}
+	return sha
+}
+
+func (s sender) send(ctx context.Context, name, script any, keys, args []string) (string, error) {
 	list := make([]any, 3, 3+len(keys)+len(args))
 	list[0], list[1], list[2] = name, script, len(keys)
 	for _, k := range keys {

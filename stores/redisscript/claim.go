@@ -38,6 +38,7 @@ type claim struct {
 	op    uint8
 	flags uint8
 	v     [4]uint64 // the record's numbers, as bits of doubles (of a lease's id as they are)
+	outer [2]uint64 // what follows the record of a calendar: its outer edges
 	saw   [3]int64  // of the reply, in its order
 }
 
@@ -55,6 +56,7 @@ func width(op uint8) int {
 // request is what one caller asks: the claims of its entries, or its changes, one after another. It lives in memory of
 // its own, so that a caller that leaves is not written to.
 type request struct {
+	at      int64 // microseconds of our own clock, for calendars and receipts; with a given time, that
 	claims  []claim
 	scratch []byte
 }
@@ -122,8 +124,8 @@ func (r *request) addChange(prefix string, c *driver.Change) error {
 	// More than twice the capacity changes nothing: from full to the deepest debt.
 	amount := min(max(c.Amount, -2*driver.MaxCount), 2*driver.MaxCount)
 	next, err := r.claimOf(prefix, c.Policy, c.Subject, c.Rule, amount)
-	if err != nil || amount == 0 {
-		return err
+	if err != nil || amount == 0 || c.Receipt.Unit > 0 && r.at >= c.Receipt.Start+c.Receipt.Unit {
+		return err // nothing, or a window that is gone
 	}
 	next.v[3] = math.Float64bits(float64(amount))
 	next.flags = flagLast | flagSettle
@@ -144,28 +146,54 @@ func (r *request) claimOf(prefix, policy, subject string, rule driver.Rule, cost
 	// A key is never reused memory: a client may hold it longer than its call lasts.
 	next := claim{key: string(r.scratch), op: opBucket}
 	next.hash = maphash.String(hashSeed, next.key)
-	n, p := rule.Reduced()
-	next.v = [4]uint64{
-		math.Float64bits(float64(rule.Capacity())), math.Float64bits(float64(n)), math.Float64bits(float64(p)),
-		// One above the capacity fits as little as any larger cost.
-		math.Float64bits(float64(min(cost, rule.Capacity()+1))),
+	// One above the capacity fits as little as any larger cost.
+	cost = min(cost, rule.Capacity()+1)
+	if rule.IsWindow() {
+		next.setWindow(rule, cost, r.at)
+		return next, nil
 	}
+	n, p := rule.Reduced()
+	next.v = numbers(int64(rule.Capacity()), n, p, int64(cost))
 	return next, nil
 }
 
+func numbers(a, b, c, d int64) [4]uint64 {
+	return [4]uint64{math.Float64bits(float64(a)), math.Float64bits(float64(b)), math.Float64bits(float64(c)), math.Float64bits(float64(d))}
+}
+
 // answer writes the results of an entry from what the script saw, by the script's own comparisons, and returns how many
-// claims of the request were the entry's.
+// claims of the request were the entry's. A calendar that does not reach to the server's time is the entry's error.
 func (r *request) answer(e *driver.Entry, from int) int {
 	claims, admitted := r.claims[from:from+len(e.Claims)], true
 	for i := range e.Claims {
 		c := &e.Claims[i]
-		admitted = admitted && (c.Shadow || c.Cost == 0 || claims[i].level().Fits(c.Cost))
+		if claims[i].op == opCalendar && claims[i].saw[2] == 0 {
+			e.Err = &driver.Error{Class: driver.ClassClock, Err: fmt.Errorf("redisscript: policy %q: the server's clock differs "+
+				"from ours by more than a calendar window", c.Policy)}
+			return len(claims)
+		}
+		admitted = admitted && (c.Shadow || claims[i].fits(c.Rule, c.Cost, r.at))
 	}
 	for i := range e.Claims {
-		c, level := &e.Claims[i], claims[i].level()
-		c.Result = level.Result(c.Rule, c.Cost, admitted && c.Cost > 0 && level.Fits(c.Cost))
+		c := &e.Claims[i]
+		taken := admitted && c.Cost > 0 && claims[i].fits(c.Rule, c.Cost, r.at)
+		if c.Rule.IsWindow() {
+			c.Result = claims[i].window(c.Rule, r.at).Result(c.Rule, c.Cost, taken)
+		} else {
+			c.Result = claims[i].level().Result(c.Rule, c.Cost, taken)
+		}
 	}
 	return len(claims)
+}
+
+func (c *claim) fits(rule driver.Rule, cost int, at int64) bool {
+	switch {
+	case cost == 0:
+		return true
+	case rule.IsWindow():
+		return c.window(rule, at).Fits(rule, cost)
+	}
+	return c.level().Fits(cost)
 }
 
 // level is a bucket as the script saw it. When that was it did not say, and no answer needs it.

@@ -17,12 +17,16 @@ const DefaultPrefix = "hg"
 // state that it cannot read.
 const (
 	kindBucket = ":b1"
+	kindWindow = ":w1" // fixed, sliding and calendar ones: a rule may become another of them under live keys
 )
 
 // kindOf returns the end of the keys of a rule, "" if the rule has no state.
 func kindOf(rule driver.Rule) string {
-	if rule.Kind() == driver.KindBucket {
+	switch {
+	case rule.Kind() == driver.KindBucket:
 		return kindBucket
+	case rule.IsWindow():
+		return kindWindow
 	}
 	return ""
 }

@@ -190,6 +190,10 @@ func (p *pack) encodeRest() {
 		if c.place != 0 {
 			p.order = append(p.order, int16(i))
 			p.record(c.op, uint16(c.op)|uint16(c.flags)<<flagShift, int(c.place), 1, c.v)
+			if c.op == opCalendar {
+				p.arg = binary.LittleEndian.AppendUint64(p.arg, c.outer[0])
+				p.arg = binary.LittleEndian.AppendUint64(p.arg, c.outer[1])
+			}
 			c.place = 0
 		}
 	}
@@ -259,7 +263,7 @@ func (c *claim) sane() bool {
 		burst, p := int64(math.Float64frombits(c.v[0])), int64(math.Float64frombits(c.v[2]))
 		return c.saw[0] >= -burst && c.saw[0] <= burst && c.saw[1] >= 0 && c.saw[1] < p
 	}
-	return true
+	return c.op < opFixed || c.op > opCalendar || c.saneWindow()
 }
 
 // integer reads a double that must be a whole number below 2^53.

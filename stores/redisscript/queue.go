@@ -29,6 +29,7 @@ type queue struct {
 	busy    int  // senders that have something to send
 	senders []*sender
 	idle    []*sender // those of them without work, the last that worked at the end
+	took    moment    // how long calls take, averaged
 	running sync.WaitGroup
 	watch   watch
 }
@@ -36,9 +37,17 @@ type queue struct {
 const (
 	// eager is how many senders are busy before jobs wait for one: with one, every call would be waited for in full.
 	eager = 2
-	// patience is how long a job waits before it gets another sender: longer than a call takes on a near network.
-	patience = 2 * time.Millisecond
+	// patience is how long a job waits before it gets another sender: longer than a call takes on a near network. Where
+	// calls take longer it is one and a half of them, up to a bound that leaves a call its time within the deadline:
+	// with less, every job would ask for a sender of its own and packs would scatter over connections that are not there.
+	patience        = 2 * time.Millisecond
+	longestPatience = 10 * time.Millisecond
 )
+
+// patience is how long a job waits for one of the busy senders; q.mu is held.
+func (q *queue) patience() moment {
+	return min(max(q.took+q.took/2, moment(patience)), moment(longestPatience))
+}
 
 // do has a job done and waits for it. After an error the job is not to be touched any more.
 func (q *queue) do(ctx context.Context, j *job) error {
@@ -162,10 +171,12 @@ func (q *queue) next(s *sender) (again, end bool) {
 	for _, j := range s.jobs {
 		q.taken.remove(j)
 	}
+	at := now()
+	q.took += (at - s.began - q.took) / 8
 	if head := q.waits.head; head != nil {
 		// Where enough others are busy this one was extra: it goes on only while there is reason for it, or calls would
 		// stay many and small.
-		if at := now(); q.busy <= eager || q.claims >= packClaims || at-head.asked >= moment(patience) || q.closed {
+		if q.busy <= eager || q.claims >= packClaims || at-head.asked >= q.patience() || q.closed {
 			s.began = at
 			q.take(s, at)
 			return true, false
@@ -176,7 +187,7 @@ func (q *queue) next(s *sender) (again, end bool) {
 		q.drop(s)
 		return false, true
 	}
-	s.parked = s.began // good enough, and read already
+	s.parked = at
 	q.idle = append(q.idle, s)
 	return false, false
 }

@@ -109,8 +109,10 @@ func (s *Store) Decide(ctx context.Context, now time.Time, batch []driver.Entry)
 	if len(batch) == 0 {
 		return s.queue.open()
 	}
+	at := clock(micros)
 	for len(batch) > 0 {
 		j := s.queue.newJob(micros)
+		j.request.at = at
 		n := 0
 		for ; n < len(batch); n++ {
 			e, before := &batch[n], len(j.request.claims)
@@ -143,9 +145,11 @@ func (s *Store) Apply(ctx context.Context, now time.Time, changes []driver.Chang
 	if len(changes) == 0 {
 		return s.queue.open()
 	}
+	at := clock(micros)
 	var wrong error
 	for len(changes) > 0 {
 		j := s.queue.newJob(micros)
+		j.request.at = at
 		n := 0
 		for ; n < len(changes) && n < packClaims; n++ {
 			if err := j.request.addChange(s.prefix, &changes[n]); err != nil {
@@ -180,6 +184,14 @@ func (s *Store) check(now time.Time) (int64, error) {
 		return 0, &driver.Error{Class: driver.ClassOther, Err: fmt.Errorf("redisscript: time %v is out of range", now)}
 	}
 	return micros, nil
+}
+
+// clock is our own time in microseconds, or the given one.
+func clock(micros int64) int64 {
+	if micros == 0 {
+		return time.Now().UnixMicro()
+	}
+	return micros
 }
 
 // ask has a job done. When it fails the job belongs to a sender or to nobody. A job without claims is done.

@@ -51,7 +51,7 @@ func (q *queue) look() {
 			j.done <- timedOut
 		}
 	}
-	for q.waits.head != nil && at-q.waits.head.asked >= moment(patience) {
+	for q.waits.head != nil && at-q.waits.head.asked >= q.patience() {
 		s := q.find(at)
 		if s == nil {
 			break

@@ -65,6 +65,12 @@ func Rate(count int, period time.Duration, burst int, retryAfter int64) string {
 	return b.String()
 }
 
+// Quota returns the message for an exhausted window.
+func Quota(count int, window string, retryAfter int64) string {
+	return "Request quota exceeded: " + strconv.Itoa(count) + " requests per " + window +
+		". Retry after " + strconv.FormatInt(retryAfter, 10) + "s."
+}
+
 // Cost returns the message for a cost that can never be admitted.
 func Cost(cost, capacity int) string {
 	return "Request cost " + strconv.Itoa(cost) + " exceeds the limit's capacity of " + strconv.Itoa(capacity) +

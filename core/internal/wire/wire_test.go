@@ -34,6 +34,7 @@ func TestMessages(t *testing.T) {
 		{wire.Rate(7, time.Hour, 7, 9), "Request rate limit exceeded: 7 requests/hour sustained (bursts to 7). Retry after 9s."},
 		{wire.Rate(7, 24*time.Hour, 7, 9), "Request rate limit exceeded: 7 requests/day sustained (bursts to 7). Retry after 9s."},
 		{wire.Rate(7, 90*time.Second, 7, 9), "Request rate limit exceeded: 7 requests per 1m30s sustained (bursts to 7). Retry after 9s."},
+		{wire.Quota(5, "1h", 9), "Request quota exceeded: 5 requests per 1h. Retry after 9s."},
 		{wire.Period(2 * time.Hour), "2h"}, {wire.Period(10 * time.Minute), "10m"}, {wire.Period(100 * time.Minute), "1h40m"},
 		{wire.Period(10 * time.Second), "10s"}, {wire.Period(1500 * time.Millisecond), "1.5s"}, {wire.Period(time.Hour + time.Second), "1h0m1s"},
 	} {
