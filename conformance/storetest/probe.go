@@ -213,8 +213,10 @@ func (p *probe) sane(c *driver.Claim) {
 		p.errorf("cost 0 was refused")
 	case r.Fraction.Num < 0 || r.Fraction.Num > 0 && r.Fraction.Num >= r.Fraction.Den:
 		p.errorf("fraction %d/%d", r.Fraction.Num, r.Fraction.Den)
-	case r.Receipt != driver.Receipt{}:
+	case !c.Rule.IsWindow() && r.Receipt != driver.Receipt{}:
 		p.errorf("a bucket's receipt is %+v, want none", r.Receipt)
+	case c.Rule.IsWindow() && (r.Receipt.Unit <= 0 || r.ResetAfter <= 0 || r.ResetAfter > driver.Micros(r.Receipt.Unit)):
+		p.errorf("a window's receipt is %+v, and its reset after %v", r.Receipt, r.ResetAfter)
 	}
 }
 
@@ -237,8 +239,12 @@ func show(r driver.Result) string {
 	if !r.Allowed {
 		verdict = "refused (" + r.Reason.String() + ")"
 	}
-	return fmt.Sprintf("%s, remaining %d + %d/%d, retry after %v, reset after %v",
+	text := fmt.Sprintf("%s, remaining %d + %d/%d, retry after %v, reset after %v",
 		verdict, r.Remaining, r.Fraction.Num, r.Fraction.Den, r.RetryAfter, r.ResetAfter)
+	if r.Receipt != (driver.Receipt{}) {
+		text += fmt.Sprintf(", window of %d us from %d", r.Receipt.Unit, r.Receipt.Start)
+	}
+	return text
 }
 
 // Rules of the cases.

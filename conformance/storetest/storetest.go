@@ -7,6 +7,9 @@
 //		storetest.Run(t, func(t testing.TB) driver.Store { return memory.New() })
 //	}
 //
+// [Run] is about buckets and what all limits share, [RunWindows] about windows, [RunSpread] about requests that a cluster
+// cannot decide in one step.
+//
 // Cases use subjects of their own and never clear a store, so a shared server may serve several runs at once. They give
 // the time wherever the clock matters and never sleep. Cases named after a number (BR018) are witnesses of faults that
 // people reported in other software of this kind.
@@ -38,6 +41,12 @@ func Run(t *testing.T, newStore func(testing.TB) driver.Store) {
 // entry in one step: in one process, on one node. In a cluster the promise is weaker.
 func RunSpread(t *testing.T, newStore func(testing.TB) driver.Store) {
 	runAll(t, SpreadCases(), newStore)
+}
+
+// RunWindows runs the cases about fixed, sliding and calendar windows, alone and beside buckets. They hold for every store
+// that takes rules of these kinds.
+func RunWindows(t *testing.T, newStore func(testing.TB) driver.Store) {
+	runAll(t, WindowCases(), newStore)
 }
 
 func runAll(t *testing.T, cases []Case, newStore func(testing.TB) driver.Store) {
@@ -78,6 +87,16 @@ func Cases() []Case {
 	var all []Case
 	for _, part := range [][]Case{bucketCases, changeCases, clockCases, costCases, entryCases, batchCases, keyCases,
 		settleCases, historyCases, concurrencyCases, lifecycleCases} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// WindowCases returns the cases of [RunWindows] in their order.
+func WindowCases() []Case {
+	var all []Case
+	for _, part := range [][]Case{windowCases, calendarCases, windowChangeCases, windowEntryCases, windowSettleCases, windowHistoryCases,
+		windowConcurrencyCases} {
 		all = append(all, part...)
 	}
 	return all

@@ -191,8 +191,9 @@ type calendar struct {
 }
 
 func (r Rule) boundaries(at int64) (b [4]int64) {
+	// From 0, so that the edge before it is not after the moment even where a zone defeats edge. The clock of some zones went
+	// back from just after midnight: the rest of the day then belongs to the next one.
 	t, next := time.UnixMicro(at).In(r.loc), 0
-	// The clock of some zones went back from just after midnight: the rest of the day then belongs to the next one.
 	for b[2] = r.edge(t, next); b[2] <= at; b[2] = r.edge(t, next) {
 		next++
 	}

@@ -16,6 +16,14 @@ func decide(t testing.TB, s *memory.Store, now time.Time, batch []driver.Entry) 
 	}
 }
 
+var berlin = func() *time.Location {
+	loc, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		panic(err)
+	}
+	return loc
+}()
+
 // A decision allocates nothing: not admitted, not refused, with one claim or with eight, nor when it evicts.
 func TestNoAllocations(t *testing.T) {
 	always := driver.NewBucket(1, time.Second).WithBurst(1_000_000_000)
@@ -42,6 +50,15 @@ func TestNoAllocations(t *testing.T) {
 		{"two claims", time.Time{}, claims(2, always), false, false},
 		{"eight claims", time.Time{}, claims(8, always), false, false},
 		{"eight claims, refused", time.Time{}, claims(8, once), false, false},
+		{"fixed window", time.Time{}, claims(1, driver.NewWindow(driver.KindFixed, 1_000_000_000, time.Hour)), false, false},
+		{"fixed window, refused", noon, claims(1, driver.NewWindow(driver.KindFixed, 1, time.Hour)), false, false},
+		{"sliding window", time.Time{}, claims(1, driver.NewWindow(driver.KindSliding, 1_000_000_000, time.Hour)), false, false},
+		{"sliding window, refused", noon, claims(1, driver.NewWindow(driver.KindSliding, 1, time.Hour)), false, false},
+		{"day of a zone", time.Time{}, claims(1, driver.NewWindow(driver.KindDaily, 1_000_000_000, 0).In(berlin)), false, false},
+		{"bucket and windows", time.Time{}, []driver.Entry{{Claims: append(claims(2, always)[0].Claims,
+			driver.Claim{Policy: "day", Subject: "s", Rule: driver.NewWindow(driver.KindDaily, 1_000_000_000, 0).In(berlin), Cost: 1},
+			driver.Claim{Policy: "month", Subject: "s", Rule: driver.NewWindow(driver.KindMonthly, 1_000_000_000, 0), Cost: 1},
+			driver.Claim{Policy: "minute", Subject: "s", Rule: driver.NewWindow(driver.KindSliding, 1_000_000_000, time.Minute), Cost: 1})}}, false, false},
 		{"batch", time.Time{}, append(claims(1, always), claims(2, always)...), false, false},
 		{"evicting", time.Time{}, claims(1, once), true, true},
 	} {
@@ -67,7 +84,8 @@ func TestNoAllocations(t *testing.T) {
 
 	s := memory.New()
 	defer s.Close()
-	changes := []driver.Change{{Kind: driver.Settle, Policy: "policy", Subject: "s", Rule: always, Amount: 1}}
+	changes := []driver.Change{{Kind: driver.Settle, Policy: "policy", Subject: "s", Rule: always, Amount: 1},
+		{Kind: driver.Settle, Policy: "policy", Subject: "s", Rule: driver.NewWindow(driver.KindSliding, 1_000_000_000, time.Hour), Amount: 1}}
 	got := testing.AllocsPerRun(1000, func() {
 		if err := s.Apply(context.Background(), noon, changes); err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ func (s *Store) Apply(_ context.Context, now time.Time, changes []driver.Change)
 	for i := range changes {
 		switch c := &changes[i]; c.Kind {
 		case driver.Settle:
-			if !known(&c.Rule) {
+			if !knownBucket(&c.Rule) && !knownWindow(&c.Rule) {
 				problems = append(problems, explain(i, c.Policy, c.Rule, 0))
 				continue
 			}
@@ -46,7 +46,8 @@ func (s *Store) settle(c *driver.Change, clk clock) {
 	if c.Amount == 0 {
 		return
 	}
-	h := s.hash(c.Policy, c.Subject, driver.KindBucket)
+	kind := stateOf(&c.Rule)
+	h := s.hash(c.Policy, c.Subject, kind)
 	sh := s.shard(h)
 	sh.mu.Lock()
 	i, found := sh.find(h)
@@ -54,14 +55,25 @@ func (s *Store) settle(c *driver.Change, clk clock) {
 		sh.mu.Unlock()
 		return
 	}
-	var b driver.Bucket
+	var state cell
 	if found {
-		b = sh.slots[i].bucket()
+		state = sh.slots[i].cell
 	}
-	b = b.Read(c.Rule, clk.now).Settle(c.Rule, c.Amount)
-	left := b.Read(c.Rule, b.Time).Wait(c.Rule, int64(c.Rule.Capacity()))
-	tick := clk.freshAt(b.Time, driver.Micros(left))
-	s.write(h, b, tick, clk)
+	var tick uint32
+	if kind == bucketState {
+		b := state.bucket().Read(c.Rule, clk.now).Settle(c.Rule, c.Amount)
+		left := b.Read(c.Rule, b.Time).Wait(c.Rule, int64(c.Rule.Capacity()))
+		state, tick = bucketCell(b), clk.freshAt(b.Time, driver.Micros(left))
+	} else {
+		level := state.window().Read(c.Rule, clk.now)
+		if !level.Runs(c.Receipt) { // what was taken then does not count any more
+			sh.mu.Unlock()
+			return
+		}
+		w := level.Settle(c.Rule, c.Amount)
+		state, tick = windowCell(w), clk.overAt(level, w.Cur, c.Rule)
+	}
+	s.write(h, state, tick, clk)
 	sh.mu.Unlock()
 	s.sweepBy(tick, clk)
 }

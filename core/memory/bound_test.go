@@ -240,6 +240,10 @@ func TestBR086_NewKeyUnderManyGoroutines(t *testing.T) {
 func TestEverythingAtOnce(t *testing.T) {
 	s := memory.New(memory.WithMaxKeys(20_000))
 	day, short := driver.NewBucket(1_000_000, 24*time.Hour), driver.NewBucket(1_000_000, time.Second).WithBurst(5)
+	windows := []driver.Rule{
+		driver.NewWindow(driver.KindFixed, 5, time.Second), driver.NewWindow(driver.KindSliding, 50, time.Minute),
+		driver.NewWindow(driver.KindDaily, 50, 0).In(berlin), driver.NewWindow(driver.KindMonthly, 50, 0),
+	}
 	var wg sync.WaitGroup
 	for worker := range 8 {
 		wg.Go(func() {
@@ -251,6 +255,8 @@ func TestEverythingAtOnce(t *testing.T) {
 					{Claims: []driver.Claim{claim(i)}},
 					{Claims: []driver.Claim{claim(i + 3), claim(i + 1), claim(i + 2), claim(i + 1)}},
 					{Claims: []driver.Claim{{Policy: "short", Subject: strconv.Itoa(i % 5000), Rule: short, Cost: 1}}},
+					{Claims: []driver.Claim{{Policy: "window", Subject: strconv.Itoa(i % 5000), Rule: windows[i%4], Cost: 1}}},
+					{Claims: []driver.Claim{claim(i), {Policy: "window", Subject: strconv.Itoa(i * 3 % 5000), Rule: windows[i/2%4], Cost: 1}}},
 				}
 				if err := s.Decide(context.Background(), time.Time{}, batch); err != nil {
 					return

@@ -54,3 +54,12 @@ func (c clock) freshAt(at int64, resetAfter time.Duration) uint32 {
 	life := at - c.now + int64(resetAfter/time.Microsecond) + c.slack
 	return uint32(min(max((c.since+life+1<<tickBits-1)>>tickBits, 1), never-1))
 }
+
+// overAt is freshAt for a window in which cur admissions are counted: when its counts matter to no other window. All
+// windows of a rule end together, and of keys that end together the bound must not drop the ones that are used up, or a
+// flood of invented keys would hand them a new window: so up to a second is added, the more the fuller a window is.
+func (c clock) overAt(l driver.WindowLevel, cur int64, rule driver.Rule) uint32 {
+	const most = sweepEvery // in ticks; what the sweeper may add itself
+	tick := c.freshAt(l.At, driver.Micros(l.Fresh(rule)))
+	return min(tick+uint32(min(cur*most/int64(rule.Capacity()), most)), never-1)
+}

@@ -12,7 +12,11 @@ func (s *Store) decideOne(e *driver.Entry, c *driver.Claim, clk clock) {
 		c.Result = driver.Result{}
 		return
 	}
-	h := s.hash(c.Policy, c.Subject, driver.KindBucket)
+	if c.Rule.Kind() != driver.KindBucket {
+		s.decideWindow(c, clk)
+		return
+	}
+	h := s.hash(c.Policy, c.Subject, bucketState)
 	sh := s.shard(h)
 	sh.mu.Lock()
 	i, found := sh.find(h)
@@ -30,11 +34,39 @@ func (s *Store) decideOne(e *driver.Entry, c *driver.Claim, clk clock) {
 	answer(c, level, true)
 	tick := clk.freshAt(b.Time, c.Result.ResetAfter)
 	if found {
-		sh.update(i, b, tick)
+		sh.update(i, bucketCell(b), tick)
 	} else if !s.closed.Load() {
-		sh.insert(i, h, b, tick, clk.tick())
+		sh.insert(i, h, bucketCell(b), tick, clk.tick())
 	}
 	sh.mu.Unlock()
+	s.sweepBy(tick, clk)
+}
+
+// decideWindow is decideOne for a window.
+func (s *Store) decideWindow(c *driver.Claim, clk clock) {
+	h := s.hash(c.Policy, c.Subject, windowState)
+	sh := s.shard(h)
+	sh.mu.Lock()
+	i, found := sh.find(h)
+	var w driver.Window
+	if found {
+		w = sh.slots[i].window()
+	}
+	level := w.Read(c.Rule, clk.now)
+	if c.Cost == 0 || !level.Fits(c.Rule, c.Cost) {
+		sh.mu.Unlock()
+		c.Result = level.Result(c.Rule, c.Cost, false)
+		return
+	}
+	w = level.Take(c.Cost)
+	tick := clk.overAt(level, w.Cur, c.Rule)
+	if found {
+		sh.update(i, windowCell(w), tick)
+	} else if !s.closed.Load() {
+		sh.insert(i, h, windowCell(w), tick, clk.tick())
+	}
+	sh.mu.Unlock()
+	c.Result = level.Result(c.Rule, c.Cost, true)
 	s.sweepBy(tick, clk)
 }
 
@@ -70,10 +102,14 @@ const inline = 8
 // work is what is known of one claim while its entry is decided.
 type work struct {
 	hash  uint64
-	level driver.Level  // what it found
-	after driver.Bucket // what it leaves, if taken
+	level driver.WindowLevel // what it found; of a bucket in the fields that bucket names, since larger work costs time
+	after cell               // what it leaves, if taken
 	taken bool
 	last  bool // no claim evaluated later took from the same key
+}
+
+func (w *work) bucket() driver.Level {
+	return driver.Level{Whole: w.level.Prev, Num: w.level.Cur, At: w.level.At}
 }
 
 // decideMany answers an entry of any number of claims. All shards involved stay locked from the first read to the last
@@ -95,7 +131,7 @@ func (s *Store) decideMany(e *driver.Entry, clk clock) {
 	var ids [inline]uint64
 	locked := ids[:0]
 	for i := range claims {
-		h := s.hash(claims[i].Policy, claims[i].Subject, driver.KindBucket)
+		h := s.hash(claims[i].Policy, claims[i].Subject, stateOf(&claims[i].Rule))
 		w = append(w, work{hash: h})
 		locked = insertSorted(locked, h&s.mask)
 	}
@@ -123,10 +159,16 @@ func (s *Store) decideMany(e *driver.Entry, clk clock) {
 
 	first := uint32(never)
 	for i := range claims {
-		c := &claims[i]
-		answer(c, w[i].level, w[i].taken)
+		c, l := &claims[i], &w[i].level
+		var tick uint32
+		if stateOf(&c.Rule) == bucketState {
+			answer(c, w[i].bucket(), w[i].taken)
+			tick = clk.freshAt(l.At, c.Result.ResetAfter)
+		} else {
+			c.Result = l.Result(c.Rule, c.Cost, w[i].taken)
+			tick = clk.overAt(*l, l.Cur+int64(c.Cost), c.Rule)
+		}
 		if w[i].taken && w[i].last {
-			tick := clk.freshAt(w[i].after.Time, c.Result.ResetAfter)
 			s.write(w[i].hash, w[i].after, tick, clk)
 			first = min(first, tick)
 		}
@@ -142,7 +184,7 @@ func (s *Store) decideMany(e *driver.Entry, clk clock) {
 // evaluate reads the key of claim i as the claims evaluated before it leave it, says whether the claim fits, and notes
 // what taking it would leave if the entry still stands.
 func (s *Store) evaluate(w []work, i int, c *driver.Claim, clk clock, stands bool) bool {
-	var b driver.Bucket
+	var state cell
 	before := -1
 	for j := range w {
 		if w[j].taken && w[j].last && w[j].hash == w[i].hash {
@@ -150,32 +192,40 @@ func (s *Store) evaluate(w []work, i int, c *driver.Claim, clk clock, stands boo
 		}
 	}
 	if before >= 0 {
-		b = w[before].after
+		state = w[before].after
 	} else if sh := s.shard(w[i].hash); sh.count > 0 {
 		if k, ok := sh.find(w[i].hash); ok {
-			b = sh.slots[k].bucket()
+			state = sh.slots[k].cell
 		}
 	}
-	level := b.Read(c.Rule, clk.now)
-	w[i].level = level
-	fits := c.Cost == 0 || level.Fits(c.Cost)
-	if fits && stands && c.Cost > 0 {
-		w[i].after, w[i].taken, w[i].last = level.Take(c.Rule, c.Cost), true, true
-		if before >= 0 {
-			w[before].last = false
+	fits := c.Cost == 0
+	if stateOf(&c.Rule) == bucketState {
+		l := state.bucket().Read(c.Rule, clk.now)
+		w[i].level = driver.WindowLevel{Prev: l.Whole, Cur: l.Num, At: l.At}
+		if fits = fits || l.Fits(c.Cost); fits && stands && c.Cost > 0 {
+			w[i].after, w[i].taken, w[i].last = bucketCell(l.Take(c.Rule, c.Cost)), true, true
 		}
+	} else {
+		l := state.window().Read(c.Rule, clk.now)
+		w[i].level = l
+		if fits = fits || l.Fits(c.Rule, c.Cost); fits && stands && c.Cost > 0 {
+			w[i].after, w[i].taken, w[i].last = windowCell(l.Take(c.Cost)), true, true
+		}
+	}
+	if w[i].taken && before >= 0 {
+		w[before].last = false
 	}
 	return fits
 }
 
 // write stores the state of a key whose shard is locked. It looks the key up again, since an earlier write of the same
 // entry may have moved or evicted it.
-func (s *Store) write(h uint64, b driver.Bucket, tick uint32, clk clock) {
+func (s *Store) write(h uint64, c cell, tick uint32, clk clock) {
 	sh := s.shard(h)
 	if i, ok := sh.find(h); ok {
-		sh.update(i, b, tick)
+		sh.update(i, c, tick)
 	} else if !s.closed.Load() { // Close may have emptied the shard since
-		sh.insert(i, h, b, tick, clk.tick())
+		sh.insert(i, h, c, tick, clk.tick())
 	}
 }
 
@@ -196,21 +246,23 @@ func insertSorted(list []uint64, id uint64) []uint64 {
 
 // check says what makes a claim unanswerable.
 func check(i int, c *driver.Claim) error {
-	if c.Cost >= 0 && known(&c.Rule) {
+	if c.Cost >= 0 && (knownBucket(&c.Rule) || knownWindow(&c.Rule)) {
 		return nil
 	}
 	return explain(i, c.Policy, c.Rule, c.Cost)
 }
 
-// known says whether the rule is valid and of a kind that this store keeps: the cheap form of [driver.Rule.Validate],
-// asked for every claim because the arithmetic relies on it.
-func known(r *driver.Rule) bool {
+// knownBucket says whether the rule is a valid bucket: the cheap form of [driver.Rule.Validate], asked for every claim
+// because the arithmetic relies on it.
+func knownBucket(r *driver.Rule) bool {
 	n, p := r.Reduced()
-	return r.Kind() == driver.KindBucket && uint(r.Capacity()-1) < driver.MaxCount &&
-		n >= 1 && n <= driver.MaxCount && p >= 1 && p <= maxPeriod && n <= 1000*p
+	return r.Kind() == driver.KindBucket && r.Zone() == nil && uint(r.Capacity()-1) < driver.MaxCount &&
+		uint64(n-1) < driver.MaxCount && uint64(p-1) < maxPeriod && n <= 1000*p
 }
 
-const maxPeriod = int64(driver.MaxPeriod / 1000) // microseconds
+func knownWindow(r *driver.Rule) bool { return r.IsWindow() && r.Validate() == nil }
+
+const maxPeriod = uint64(driver.MaxPeriod / 1000) // microseconds
 
 // explain makes the error, which names the policy and never the subject.
 func explain(i int, policy string, r driver.Rule, cost int) error {

@@ -158,8 +158,8 @@ type Stats struct {
 	// Keys is the number of keys held now, those included that equal a fresh key and were not swept yet.
 	Keys int
 	// Evictions counts keys given up since the store was made although they did not equal a fresh key: the bound
-	// forced it. Each was the nearest to fresh of its shard, to about a tenth of a second. If this grows, raise
-	// [WithMaxKeys] or put a limiter by client address in front.
+	// forced it. Each was the nearest to fresh of its shard, to about a tenth of a second; of windows that end together,
+	// to about a second, one of the emptiest. If this grows, raise [WithMaxKeys] or put a limiter by client address in front.
 	Evictions uint64
 }
 
@@ -176,21 +176,38 @@ func (s *Store) Stats() Stats {
 	return st
 }
 
-// KeyName names the state of subject under policy and rule as a shared store would, "{digest}:policy:b1"; the empty
-// string for a rule without state. Here it is only a name: keys are kept as hashes and cannot be looked up by it.
+// KeyName names the state of subject under policy and rule as a shared store would, "{digest}:policy:b1" for a bucket and
+// w1 for a window; the empty string for a rule without state. Here it is only a name: keys are kept as hashes and cannot be looked up by it.
 func (s *Store) KeyName(policy, subject string, rule driver.Rule) string {
-	if rule.Kind() != driver.KindBucket {
-		return ""
+	switch {
+	case rule.Kind() == driver.KindBucket:
+		return "{" + driver.Digest(subject) + "}:" + policy + ":b1"
+	case rule.IsWindow():
+		return "{" + driver.Digest(subject) + "}:" + policy + ":w1"
 	}
-	return "{" + driver.Digest(subject) + "}:" + policy + ":b1"
+	return ""
 }
 
-// hash names the state of subject under policy and kind. The hashes of the strings are added, one of them times an odd
+// What a key's state may be. Windows of all kinds are one, so that the kind can change under live keys; a bucket that
+// becomes a window starts anew.
+const (
+	bucketState = uint64(driver.KindBucket)
+	windowState = uint64(driver.KindFixed)
+)
+
+func stateOf(r *driver.Rule) uint64 {
+	if r.Kind() == driver.KindBucket {
+		return bucketState
+	}
+	return windowState
+}
+
+// hash names the state of subject under policy. The hashes of the strings are added, one of them times an odd
 // constant, so that nothing is joined or copied: where only one string differs the sums differ whenever its hashes do,
 // and where both do they meet by chance only, the seed being secret. It is never 0, which marks a free slot.
-func (s *Store) hash(policy, subject string, kind driver.Kind) uint64 {
+func (s *Store) hash(policy, subject string, state uint64) uint64 {
 	const odd = 0x9e3779b97f4a7c15 // 2^64 / the golden ratio
-	h := maphash.String(s.seed, subject) + (maphash.String(s.seed, policy)+uint64(kind)*odd)*odd
+	h := maphash.String(s.seed, subject) + (maphash.String(s.seed, policy)+state*odd)*odd
 	if h == 0 {
 		return odd
 	}

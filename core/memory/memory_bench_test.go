@@ -58,6 +58,25 @@ func BenchmarkHotKey(b *testing.B) {
 	}
 }
 
+func BenchmarkWindows(b *testing.B) {
+	for name, rule := range map[string]driver.Rule{
+		"fixed":   driver.NewWindow(driver.KindFixed, 1_000_000_000, 24*time.Hour),
+		"sliding": driver.NewWindow(driver.KindSliding, 1_000_000_000, 24*time.Hour),
+		"daily":   driver.NewWindow(driver.KindDaily, 1_000_000_000, 0).In(berlin),
+		"full":    driver.NewWindow(driver.KindSliding, 1, 24*time.Hour),
+	} {
+		b.Run(name, func(b *testing.B) {
+			keys := subjects(1)
+			s := warm(b, keys, rule)
+			batch := []driver.Entry{{Claims: []driver.Claim{{Policy: "tenant", Subject: keys[0], Rule: rule, Cost: 1}}}}
+			b.ReportAllocs()
+			for b.Loop() {
+				decide(b, s, time.Time{}, batch)
+			}
+		})
+	}
+}
+
 func BenchmarkHotKeyParallel(b *testing.B) {
 	keys := subjects(1)
 	s := warm(b, keys, fastRule)

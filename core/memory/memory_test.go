@@ -17,6 +17,10 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, func(testing.TB) driver.Store { return memory.New() })
 }
 
+func TestConformanceWindows(t *testing.T) {
+	storetest.RunWindows(t, func(testing.TB) driver.Store { return memory.New() })
+}
+
 func TestConformanceSpread(t *testing.T) {
 	storetest.RunSpread(t, func(testing.TB) driver.Store { return memory.New() })
 }
@@ -25,6 +29,7 @@ func TestConformanceSpread(t *testing.T) {
 func TestConformanceOneShard(t *testing.T) {
 	storetest.Run(t, func(testing.TB) driver.Store { return memory.New(memory.WithMaxKeys(2000)) })
 	storetest.RunSpread(t, func(testing.TB) driver.Store { return memory.New(memory.WithMaxKeys(2000)) })
+	storetest.RunWindows(t, func(testing.TB) driver.Store { return memory.New(memory.WithMaxKeys(2000)) })
 }
 
 var noon = time.Date(2031, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -98,6 +103,9 @@ func TestErrOfAnEntry(t *testing.T) {
 		`memory: claim 1 (policy "tenant"): cost -3 is negative`:                          {Rule: rule, Cost: -3},
 		`memory: claim 1 (policy "tenant"): burst 0; the smallest is 1`:                   {Rule: rule.WithBurst(0), Cost: 1},
 		`memory: claim 1 (policy "tenant"): no rule; write for example limit.PerSecond(`:  {Cost: 1},
+		`memory: claim 1 (policy "tenant"): count 0 per window; 1 to 1000000000`:          {Rule: driver.NewWindow(driver.KindFixed, 0, time.Second), Cost: 1},
+		`memory: claim 1 (policy "tenant"): a window has no burst`:                        {Rule: driver.NewWindow(driver.KindFixed, 5, time.Second).WithBurst(0), Cost: 1},
+		`memory: claim 1 (policy "tenant"): only Daily and Monthly have a time zone`:      {Rule: rule.In(time.UTC), Cost: 1},
 		`memory: claim 1 (policy "tenant"): an unlimited rule has no state; do not ask a`: {Rule: driver.Unlimited(), Cost: 1},
 	} {
 		c.Policy, c.Subject = "tenant", "a secret"
@@ -160,6 +168,11 @@ func TestKeyName(t *testing.T) {
 	s := memory.New()
 	if got, want := s.KeyName("tenant", "x", driver.NewBucket(1, time.Second)), "{"+driver.Digest("x")+"}:tenant:b1"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, kind := range []driver.Kind{driver.KindFixed, driver.KindSliding, driver.KindDaily, driver.KindMonthly} {
+		if got, want := s.KeyName("tenant", "x", driver.NewWindow(kind, 1, time.Second)), "{"+driver.Digest("x")+"}:tenant:w1"; got != want {
+			t.Errorf("kind %d: got %q, want %q", kind, got, want)
+		}
 	}
 	if got := s.KeyName("tenant", "x", driver.Unlimited()); got != "" {
 		t.Errorf("got %q for a rule without state", got)

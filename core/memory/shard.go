@@ -7,21 +7,35 @@ import (
 	"github.com/headgate-go/headgate/core/driver"
 )
 
-// slot holds one key: its hash (0: free) and its state in 128 bits: 52 bits of time and 44 of
-// fraction across both words, 32 of whole tokens.
-type slot struct{ hash, hi, lo uint64 }
+// slot holds one key: its hash (0: free) and its state.
+type slot struct {
+	hash uint64
+	cell
+}
 
-func (s *slot) bucket() driver.Bucket {
+// cell is the state of one key in 128 bits, of which 52 are its time. In a bucket 44 are the fraction, across both words,
+// and 32 the whole tokens; in a window the counts have 32 each. Which it is the key's hash knows. The zero value is no
+// state of either.
+type cell struct{ hi, lo uint64 }
+
+func (c cell) bucket() driver.Bucket {
 	return driver.Bucket{
-		Whole: int64(int32(uint32(s.lo))),
-		Part:  s.hi<<32&(1<<44-1) | s.lo>>32,
-		Time:  int64(s.hi >> 12),
+		Whole: int64(int32(uint32(c.lo))),
+		Part:  c.hi<<32&(1<<44-1) | c.lo>>32,
+		Time:  int64(c.hi >> 12),
 	}
 }
 
-func (s *slot) set(b driver.Bucket) {
-	s.hi = uint64(b.Time)<<12 | b.Part>>32
-	s.lo = b.Part<<32 | uint64(uint32(int32(b.Whole)))
+func bucketCell(b driver.Bucket) cell {
+	return cell{hi: uint64(b.Time)<<12 | b.Part>>32, lo: b.Part<<32 | uint64(uint32(int32(b.Whole)))}
+}
+
+func (c cell) window() driver.Window {
+	return driver.Window{Prev: int64(c.lo >> 32), Cur: int64(uint32(c.lo)), Time: int64(c.hi >> 12)}
+}
+
+func windowCell(w driver.Window) cell {
+	return cell{hi: uint64(w.Time) << 12, lo: uint64(w.Prev)<<32 | uint64(uint32(w.Cur))}
 }
 
 // shard is one table behind one mutex: open addressing, linear probing. A slot is 24 bytes without a pointer, and the
@@ -69,14 +83,14 @@ func (sh *shard) find(h uint64) (i int, ok bool) {
 }
 
 // update writes the state of a key that is there.
-func (sh *shard) update(i int, b driver.Bucket, tick uint32) {
-	sh.slots[i].set(b)
+func (sh *shard) update(i int, c cell, tick uint32) {
+	sh.slots[i].cell = c
 	sh.ticks[i] = tick
 	sh.low = min(sh.low, tick)
 }
 
 // insert adds a key that find did not find, at the slot it returned unless the table has to move first.
-func (sh *shard) insert(i int, h uint64, b driver.Bucket, tick, now uint32) {
+func (sh *shard) insert(i int, h uint64, c cell, tick, now uint32) {
 	if sh.count >= sh.bound {
 		sh.makeRoom(now)
 		i = -1
@@ -90,7 +104,7 @@ func (sh *shard) insert(i int, h uint64, b driver.Bucket, tick, now uint32) {
 	}
 	sh.slots[i].hash = h
 	sh.count++
-	sh.update(i, b, tick)
+	sh.update(i, c, tick)
 }
 
 // remove frees a slot and moves back what had to pass it, so that no marks of the dead are left behind.

@@ -7,7 +7,8 @@ import (
 )
 
 // sweepEvery is the shortest time between two sweeps, in ticks: about a second, so that a key is gone two seconds after
-// it equals a fresh one, and a sweep of a million keys (some milliseconds) costs less than a percent of one processor.
+// it equals a fresh one (that of a full window after three, see overAt), and a sweep of a million keys (some
+// milliseconds) costs less than a percent of one processor.
 const sweepEvery = 8
 
 // sweepBy sees to it that a sweep comes when a key written now may be dropped at tick. Nearly always one is planned by

@@ -23,7 +23,7 @@ func BenchmarkSweepShard(b *testing.B) {
 				}
 				h := rng.Uint64() | 1
 				i, _ := full.find(h)
-				full.insert(i, h, driver.Bucket{Time: 1}, tick, 1)
+				full.insert(i, h, bucketCell(driver.Bucket{Time: 1}), tick, 1)
 			}
 			full.low = 1 // so that it is read in any case
 			slots, ticks := make([]slot, len(full.slots)), make([]uint32, len(full.ticks))

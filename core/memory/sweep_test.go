@@ -228,6 +228,7 @@ func TestCloseStopsTheTimer(t *testing.T) {
 		clk := s.read(time.Time{})
 		s.decideOne(&driver.Entry{}, &driver.Claim{Policy: "p", Rule: driver.NewBucket(1, time.Second), Cost: 1}, clk)
 		s.decideMany(&driver.Entry{Claims: []driver.Claim{{Rule: driver.NewBucket(1, time.Second), Cost: 1}}}, clk)
+		s.decideOne(&driver.Entry{}, &driver.Claim{Policy: "p", Rule: driver.NewWindow(driver.KindFixed, 1, time.Second), Cost: 1}, clk)
 		keys(t, s, 0)
 		if planned(s) {
 			t.Error("a decision armed a timer after Close")

@@ -26,11 +26,30 @@ func TestSlotKeepsEveryBit(t *testing.T) {
 		case 2:
 			b = driver.Bucket{Whole: -1, Part: 1, Time: 1 << 51}
 		}
-		var s slot
-		s.set(b)
-		if got := s.bucket(); got != b {
+		c := bucketCell(b)
+		if got := c.bucket(); got != b {
 			t.Fatalf("got %+v, want %+v", got, b)
 		}
+	}
+}
+
+func TestCellKeepsEveryBitOfAWindow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for i := range 10_000 {
+		// Settling counts up to twice the largest limit.
+		w := driver.Window{Prev: rng.Int64N(2*driver.MaxCount + 1), Cur: rng.Int64N(2*driver.MaxCount + 1), Time: 1 + rng.Int64N(driver.MaxMicros)}
+		switch i {
+		case 0:
+			w = driver.Window{Prev: 2 * driver.MaxCount, Cur: 2 * driver.MaxCount, Time: driver.MaxMicros}
+		case 1:
+			w = driver.Window{Time: 1}
+		}
+		if got := windowCell(w).window(); got != w {
+			t.Fatalf("got %+v, want %+v", got, w)
+		}
+	}
+	if (cell{}).window() != (driver.Window{}) || (cell{}).bucket() != (driver.Bucket{}) {
+		t.Error("a cell of zeros is state")
 	}
 }
 
@@ -114,7 +133,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func state(tick uint32) driver.Bucket { return driver.Bucket{Whole: int64(tick), Time: 1} }
+func state(tick uint32) cell { return bucketCell(driver.Bucket{Whole: int64(tick), Time: 1}) }
 
 // makeRoom lets the shard make room and repeats it: of the fresh keys all go, or else of those nearest to it.
 func (m model) makeRoom(t *testing.T, sh *shard, now uint32) {
@@ -215,7 +234,7 @@ func TestFloodKeepsTheTableEven(t *testing.T) {
 	for step := range 60_000 {
 		h := rng.Uint64() | 1
 		i, _ := sh.find(h)
-		sh.insert(i, h, driver.Bucket{Time: 1}, 10+uint32(step/20_000), 1)
+		sh.insert(i, h, bucketCell(driver.Bucket{Time: 1}), 10+uint32(step/20_000), 1)
 		if step%10_000 != 9999 {
 			continue
 		}

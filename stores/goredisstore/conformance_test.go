@@ -47,6 +47,7 @@ func TestConformance(t *testing.T) {
 					factory := func(tb testing.TB) driver.Store { return top.open(tb, servers, &p.options) }
 					storetest.Run(t, factory)
 					storetest.RunSpread(t, factory)
+					storetest.RunWindows(t, factory)
 				})
 			}
 		})

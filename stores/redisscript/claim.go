@@ -23,10 +23,11 @@ const (
 	opCalendar = 6
 	opRenew    = 8
 
-	flagLast   = 1 // last claim of its request
-	flagShadow = 2
-	flagSettle = 4 // always fits; the amount is signed
-	flagShift  = 4
+	flagLast    = 1 // last claim of its request
+	flagShadow  = 2
+	flagSettle  = 4 // always fits; the amount is signed
+	flagReceipt = 8 // of a window: the time follows at which the window to be settled began; another is left alone
+	flagShift   = 4
 )
 
 // claim is a driver.Claim as the script sees it, and what the script answered. A further kind of limit is another op
@@ -39,6 +40,7 @@ type claim struct {
 	flags uint8
 	v     [4]uint64 // the record's numbers, as bits of doubles (of a lease's id as they are)
 	outer [2]uint64 // what follows the record of a calendar: its outer edges
+	start uint64    // and with flagReceipt
 	saw   [3]int64  // of the reply, in its order
 }
 
@@ -56,7 +58,7 @@ func width(op uint8) int {
 // request is what one caller asks: the claims of its entries, or its changes, one after another. It lives in memory of
 // its own, so that a caller that leaves is not written to.
 type request struct {
-	at      int64 // microseconds of our own clock, for calendars and receipts; with a given time, that
+	at      int64 // microseconds of our own clock, for calendars; with a given time, that
 	claims  []claim
 	scratch []byte
 }
@@ -124,11 +126,18 @@ func (r *request) addChange(prefix string, c *driver.Change) error {
 	// More than twice the capacity changes nothing: from full to the deepest debt.
 	amount := min(max(c.Amount, -2*driver.MaxCount), 2*driver.MaxCount)
 	next, err := r.claimOf(prefix, c.Policy, c.Subject, c.Rule, amount)
-	if err != nil || amount == 0 || c.Receipt.Unit > 0 && r.at >= c.Receipt.Start+c.Receipt.Unit {
-		return err // nothing, or a window that is gone
+	if err != nil || amount == 0 {
+		return err
+	}
+	next.flags = flagLast | flagSettle
+	if c.Rule.IsWindow() && c.Receipt.Unit > 0 {
+		if !next.has(c.Receipt) {
+			return nil // of a window of another rule
+		}
+		next.flags |= flagReceipt
+		next.start = math.Float64bits(float64(c.Receipt.Start))
 	}
 	next.v[3] = math.Float64bits(float64(amount))
-	next.flags = flagLast | flagSettle
 	r.claims = append(r.claims, next)
 	return nil
 }
@@ -172,13 +181,13 @@ func (r *request) answer(e *driver.Entry, from int) int {
 				"from ours by more than a calendar window", c.Policy)}
 			return len(claims)
 		}
-		admitted = admitted && (c.Shadow || claims[i].fits(c.Rule, c.Cost, r.at))
+		admitted = admitted && (c.Shadow || claims[i].fits(c.Rule, c.Cost))
 	}
 	for i := range e.Claims {
 		c := &e.Claims[i]
-		taken := admitted && c.Cost > 0 && claims[i].fits(c.Rule, c.Cost, r.at)
+		taken := admitted && c.Cost > 0 && claims[i].fits(c.Rule, c.Cost)
 		if c.Rule.IsWindow() {
-			c.Result = claims[i].window(c.Rule, r.at).Result(c.Rule, c.Cost, taken)
+			c.Result = claims[i].window(c.Rule).Result(c.Rule, c.Cost, taken)
 		} else {
 			c.Result = claims[i].level().Result(c.Rule, c.Cost, taken)
 		}
@@ -186,12 +195,12 @@ func (r *request) answer(e *driver.Entry, from int) int {
 	return len(claims)
 }
 
-func (c *claim) fits(rule driver.Rule, cost int, at int64) bool {
+func (c *claim) fits(rule driver.Rule, cost int) bool {
 	switch {
 	case cost == 0:
 		return true
 	case rule.IsWindow():
-		return c.window(rule, at).Fits(rule, cost)
+		return c.window(rule).Fits(rule, cost)
 	}
 	return c.level().Fits(cost)
 }

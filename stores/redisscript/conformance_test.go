@@ -14,4 +14,5 @@ func TestConformance(t *testing.T) {
 	store := func(t testing.TB) driver.Store { return openStore(t, srv.Addr()) }
 	storetest.Run(t, store)
 	storetest.RunSpread(t, store)
+	storetest.RunWindows(t, store)
 }

@@ -59,6 +59,9 @@ func FormatCall(arg, reply string) string {
 			if op == opCalendar {
 				a = a[min(16, len(a)):]
 			}
+			if word>>flagShift&flagReceipt != 0 {
+				a = a[min(8, len(a)):]
+			}
 		}
 		if len(a) > 0 {
 			fmt.Fprintf(&out, "%d bytes too many in the argument\n", len(a))

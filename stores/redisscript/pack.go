@@ -194,6 +194,9 @@ func (p *pack) encodeRest() {
 				p.arg = binary.LittleEndian.AppendUint64(p.arg, c.outer[0])
 				p.arg = binary.LittleEndian.AppendUint64(p.arg, c.outer[1])
 			}
+			if c.flags&flagReceipt != 0 {
+				p.arg = binary.LittleEndian.AppendUint64(p.arg, c.start)
+			}
 			c.place = 0
 		}
 	}

@@ -2,7 +2,8 @@
 --
 -- KEYS     string keys (buckets, windows) first, then sorted sets (slots); each once.
 -- ARGV[1]  32 bytes <dddd: one claim on the bucket KEYS[1]: burst, n, p, cost. Otherwise <H, the number of string
---          keys, then records of 38 bytes <HHHdddd: op + 16 * flags, key, count, four numbers.
+--          keys, then records of 38 bytes <HHHdddd: op + 16 * flags, key, count, four numbers. After a calendar's <dd,
+--          its outer edges; with flag 8 <d, when the window began that is to be corrected.
 -- ARGV[2]  tests only: the time in microseconds.
 -- reply    a string of doubles: what each claim saw before it took anything. The caller derives the verdicts.
 --
@@ -169,7 +170,7 @@ while pos <= size do
     end
   else
     local flags = (op - op % 16) / 16
-    local last, shadow, settle = flags % 2 == 1, flags % 4 >= 2, flags >= 4
+    local last, shadow, settle = flags % 2 == 1, flags % 4 >= 2, flags % 8 >= 4
     op = op % 16
     local fits, value, life, lease
     if op == 2 then
@@ -190,7 +191,11 @@ while pos <= size do
       else
         prev, cur, d, e, at = window(V[key], b, c)
       end
-      R[r + 1], R[r + 2], r = cur, e, r + 2
+      if flags >= 8 then -- a correction of one window only, which begins there
+        if unpack('<d', arg, pos) ~= at - e then cost = 0 end
+        pos = pos + 8
+      end
+      R[r + 1], R[r + 2], r = cur, at, r + 2
       if op ~= 4 then R[r + 1], r = op == 5 and prev or d, r + 1 end
       local m = a - cur - cost
       fits = d > 0 and (settle or cost == 0 or m >= 0 and (op ~= 5 or within(prev, d - e, m, d)))

@@ -82,11 +82,11 @@ func (w win) add(v view, cost int64) (count, int64) {
 func (w win) saw(v view) []float64 {
 	switch w.op {
 	case opFixed:
-		return []float64{float64(v.cur), float64(v.e)}
+		return []float64{float64(v.cur), float64(v.at)}
 	case opSliding:
-		return []float64{float64(v.cur), float64(v.e), float64(v.prev)}
+		return []float64{float64(v.cur), float64(v.at), float64(v.prev)}
 	}
-	return []float64{float64(v.cur), float64(v.e), float64(v.d)}
+	return []float64{float64(v.cur), float64(v.at), float64(v.d)}
 }
 
 // encode writes the record of a claim.
@@ -282,17 +282,17 @@ func TestCalendarSegments(t *testing.T) {
 	}
 	const hours = 3600 * 1e6
 	for _, step := range []struct {
-		now       int64
-		cur, e, d float64
+		now    int64
+		cur, d float64
 	}{
-		{midnight(29) - 1, 0, 24*hours - 1, 24 * hours},
-		{midnight(29), 0, 0, 23 * hours},
-		{midnight(29) + 22*hours, 1, 22 * hours, 23 * hours},
-		{midnight(30) - 1, 2, 23*hours - 1, 23 * hours}, // refused
-		{midnight(30), 0, 0, 24 * hours},
-		{midnight(31), 0, 0, 0}, // outside: nothing is taken
+		{midnight(29) - 1, 0, 24 * hours},
+		{midnight(29), 0, 23 * hours},
+		{midnight(29) + 22*hours, 1, 23 * hours},
+		{midnight(30) - 1, 2, 23 * hours}, // refused
+		{midnight(30), 0, 24 * hours},
+		{midnight(31), 0, 0}, // outside: nothing is taken
 	} {
-		if got, want := ask(step.now), doubles(step.cur, step.e, step.d); got != want {
+		if got, want := ask(step.now), doubles(step.cur, float64(step.now), step.d); got != want {
 			t.Errorf("at %v:\n%s", time.UnixMicro(step.now).In(berlin), FormatCall(head(1, w.encode(1, flagLast, 1)), got))
 		}
 	}

@@ -31,6 +31,7 @@ func TestConformance(t *testing.T) {
 			factory := func(tb testing.TB) driver.Store { return newStore(tb, top.options(servers)) }
 			storetest.Run(t, factory)
 			storetest.RunSpread(t, factory)
+			storetest.RunWindows(t, factory)
 		})
 	}
 }

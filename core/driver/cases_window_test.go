@@ -134,8 +134,8 @@ func TestBR028_SteadyOverload(t *testing.T) {
 			allowed += fmt.Sprint(" ", s)
 		}
 	}
-	// The case gives the first two windows; the rest goes on as the rule says.
-	if want := " 0 1 2 3 4 12 14 16 18 22 24 26 28 32 34 36 38"; allowed != want {
+	// The case gives the first two windows; 4 of 5 in each of the others are what the rule says.
+	if want := " 0 1 2 3 4 12 14 16 18 20 23 25 28 30 33 35 38"; allowed != want {
 		t.Errorf("allowed at%s, want%s", allowed, want)
 	}
 }

@@ -33,7 +33,8 @@ func (p *panes) take(seconds float64, cost int64) (admitted bool, left int64) {
 		p.t.Fatal(err)
 	}
 	b := []byte(reply)
-	v := view{cur: int64(double(b)), e: int64(double(b[8:])), d: p.w.d}
+	v := view{cur: int64(double(b)), at: int64(double(b[8:])), d: p.w.d}
+	v.e = v.at % v.d
 	if p.w.op == opSliding {
 		v.prev = int64(double(b[16:]))
 	}
