@@ -29,6 +29,10 @@ type Option = redisscript.Option
 // WithPrefix sets what every key begins with, without braces. Default: "hg".
 func WithPrefix(prefix string) Option { return redisscript.WithPrefix(prefix) }
 
+// WithPackSize bounds how many claims of requests that wait at the same moment share a call: 1 to 64, the default. 1 sends
+// a call for each decision, for a server on which others would mind the 0.15 ms that a full one takes.
+func WithPackSize(claims int) Option { return redisscript.WithPackSize(claims) }
+
 // New returns a store on the server of client. It does not dial: a service starts while Redis is down. What is wrong with the
 // options is the error of every call.
 func New(client redis.UniversalClient, options ...Option) *Store {

@@ -19,6 +19,7 @@ import (
 type queue struct {
 	store *Store
 	most  int       // senders
+	pack  int       // claims that may share a call
 	pool  sync.Pool // of *job
 
 	mu      sync.Mutex
@@ -103,7 +104,7 @@ func (q *queue) submit(j *job) error {
 	q.waits.push(j)
 	q.claims += len(j.request.claims)
 	var s *sender
-	if q.busy < eager || q.claims >= packClaims {
+	if q.busy < eager || q.claims >= q.pack {
 		s = q.find(j.asked)
 	}
 	q.arm()
@@ -138,7 +139,7 @@ func (q *queue) take(s *sender, now moment) {
 	claims := 0
 	for j := q.waits.head; j != nil; j = q.waits.head {
 		n := len(j.request.claims)
-		if len(s.given) > 0 && (claims+n > packClaims || j.now != s.given[0].now) {
+		if len(s.given) > 0 && (claims+n > q.pack || j.now != s.given[0].now) {
 			break
 		}
 		if now >= j.deadline {
@@ -176,7 +177,7 @@ func (q *queue) next(s *sender) (again, end bool) {
 	if head := q.waits.head; head != nil {
 		// Where enough others are busy this one was extra: it goes on only while there is reason for it, or calls would
 		// stay many and small.
-		if q.busy <= eager || q.claims >= packClaims || at-head.asked >= q.patience() || q.closed {
+		if q.busy <= eager || q.claims >= q.pack || at-head.asked >= q.patience() || q.closed {
 			s.began = at
 			q.take(s, at)
 			return true, false

@@ -27,8 +27,8 @@ type opener func(addr string, keys *keyset, callers int) (decide []func(key int)
 // errRefused ends a benchmark: no decision is meant to be refused, and a refusal is cheaper than an admission.
 var errRefused = errors.New("redisbench: a decision was refused")
 
-// The contenders. Clients have the options that they are documented with: go-redis its defaults, rueidis the two that fit
-// a limiter. There is no rueidis limiter among them: its module could not be fetched.
+// The contenders. Clients have the options that they are documented with: go-redis its defaults, rueidis those that fit a
+// limiter with many callers, which are in the documentation of rueidisstore. There is no rueidis limiter among them: its module could not be fetched.
 var (
 	redisRate = contender{"redis_rate, go-redis", nil, onGoRedis(func(client *redis.Client, keys *keyset) func(int) error {
 		limiter := redis_rate.NewLimiter(client)
@@ -91,7 +91,8 @@ func onGoRedis(limiter func(client *redis.Client, keys *keyset) func(key int) er
 }
 
 func newRueidis(addr string) (rueidis.Client, error) {
-	return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, AlwaysPipelining: true})
+	return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, AlwaysPipelining: true,
+		PipelineMultiplex: -1, MaxFlushDelay: 20 * time.Microsecond})
 }
 
 func openBareRueidis(addr string, keys *keyset, callers int) ([]func(int) error, func(), error) {

@@ -20,24 +20,24 @@ type way int
 
 const (
 	together    way = iota // one store for all: they share calls
-	alone                  // a store each, on one client: every decision is a call
+	alone                  // one store, which sends a call for every decision
 	throughGate            // one gate for all
 )
 
-// connector connects a client. It returns a function that makes stores on it.
-type connector func(addr string) (newStore func() driver.Store, hangUp func(), err error)
+// connector connects a client and makes a store on it.
+type connector func(addr string, options ...redisscript.Option) (store driver.Store, hangUp func(), err error)
 
-func viaGoRedis(addr string) (func() driver.Store, func(), error) {
+func viaGoRedis(addr string, options ...redisscript.Option) (driver.Store, func(), error) {
 	client := redis.NewClient(&redis.Options{Addr: addr})
-	return func() driver.Store { return goredisstore.New(client) }, func() { _ = client.Close() }, nil
+	return goredisstore.New(client, options...), func() { _ = client.Close() }, nil
 }
 
-func viaRueidis(addr string) (func() driver.Store, func(), error) {
+func viaRueidis(addr string, options ...redisscript.Option) (driver.Store, func(), error) {
 	client, err := newRueidis(addr)
 	if err != nil {
 		return nil, nil, err
 	}
-	return func() driver.Store { return rueidisstore.New(client) }, client.Close, nil
+	return rueidisstore.New(client, options...), client.Close, nil
 }
 
 // timeout is far away: a pause of the machine is to be a slow decision among the others, not one that failed open.
@@ -46,37 +46,28 @@ const timeout = time.Minute
 func headgate(name string, connect connector, how way) contender {
 	return contender{name: name, scripts: []string{redisscript.Script()},
 		open: func(addr string, keys *keyset, callers int) ([]func(int) error, func(), error) {
-			newStore, hangUp, err := connect(addr)
+			var options []redisscript.Option
+			if how == alone {
+				options = append(options, redisscript.WithPackSize(1))
+			}
+			store, hangUp, err := connect(addr, options...)
 			if err != nil {
 				return nil, nil, err
 			}
-			var ends []func() error
-			end := func() {
-				for _, f := range ends {
-					_ = f()
+			end := func() { _ = store.Close(); hangUp() }
+			ask := func() func(int) error { return askStore(store, keys) }
+			if how == throughGate {
+				g, err := newGate(store)
+				if err != nil {
+					end()
+					return nil, nil, err
 				}
-				hangUp()
+				end = func() { _, _ = g.Close(context.Background()), store.Close(); hangUp() }
+				ask = func() func(int) error { return askGate(g, keys) }
 			}
-			var store driver.Store
-			var g *gate.Gate
-			var decide []func(int) error
-			for range callers {
-				if store == nil || how == alone {
-					store = newStore()
-					ends = append(ends, store.Close)
-				}
-				if how != throughGate {
-					decide = append(decide, askStore(store, keys))
-					continue
-				}
-				if g == nil {
-					if g, err = newGate(store); err != nil {
-						end()
-						return nil, nil, err
-					}
-					ends = append([]func() error{func() error { return g.Close(context.Background()) }}, ends...)
-				}
-				decide = append(decide, askGate(g, keys))
+			decide := make([]func(int) error, callers)
+			for i := range decide {
+				decide[i] = ask()
 			}
 			return decide, end, nil
 		}}
