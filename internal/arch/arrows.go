@@ -86,6 +86,14 @@ var arrows = []arrow{
 		may: []string{"std", "./core/gate/...", "./core/shed/...", "./core/memory/...", "./core/limit/...", "./core/driver/..."},
 		why: "other people's adapters run this suite, and need no store and no framework but their own",
 	}, {
+		name: "redistest-on-nothing", from: "./conformance/redistest/...",
+		may: []string{"std", "./conformance/redistest/..."},
+		why: "it starts servers for anybody's tests, whatever they test",
+	}, {
+		name: "faulttest-on-gate", from: "./conformance/faulttest/...",
+		may: []string{"std", "./conformance/redistest/...", "./adapters/httpgate/...", "./core/gate/...", "./core/limit/...", "./core/driver/..."},
+		why: "it faces a store as a service does: through a gate, and with no client of its own",
+	}, {
 		name: "control-on-gate", from: "./control/...",
 		may: []string{"std", "./core/gate/...", "./core/shed/...", "./core/limit/...", "./core/driver/..."},
 		why: "arrows point down: control talks to a gate through its public face",
