@@ -58,13 +58,14 @@ type verdict struct {
 
 // question is what keys ask about: the request, and the client's address once it was looked for.
 type question struct {
-	gate     *Gate
-	req      Request
+	gate *Gate
+	req  Request
+	// base is the request's context as it came. Corrections use it, which may be made after the request is over, when a
+	// framework has given req's memory to another one.
+	base     context.Context
 	addr     netip.Addr
 	resolved bool
 }
-
-func (q *question) ctx() context.Context { return q.req.Context() }
 
 func (q *question) clientAddr() netip.Addr {
 	if q.resolved {
@@ -101,7 +102,7 @@ func newAdmission(g *Gate, r Request) *Admission {
 	} else {
 		a = new(Admission)
 	}
-	a.gate, a.question = g, question{gate: g, req: r}
+	a.gate, a.question = g, question{gate: g, req: r, base: r.Context()}
 	a.verdicts = a.room.verdicts[:0]
 	a.claims = a.room.claims[:0]
 	a.text = a.room.text[:0]

@@ -82,11 +82,7 @@ func New(c Config) (*Gate, error) {
 	if g.rand == nil {
 		g.rand = rand.Float64
 	}
-	state := &snapshot{modes: make([]Mode, len(policies))}
-	for i, p := range policies {
-		state.modes[i] = p.mode
-	}
-	g.state.Store(state)
+	g.state.Store(g.compile(Settings{}))
 	return g, nil
 }
 

@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"strings"
-	"time"
 )
 
 // Call is a [Request] for code that is not HTTP: jobs, queues, replays, tests. The zero value has no method, no address and
@@ -86,7 +85,7 @@ func (g *Gate) Admit(ctx context.Context, r Request) *Admission {
 	if g.passes(r) {
 		return newAdmission(g, r)
 	}
-	start := time.Now()
+	start := g.observed()
 	a, spent := g.decide(ctx, r)
 	if a == nil {
 		return newAdmission(g, r)
@@ -104,7 +103,7 @@ func (g *Gate) Admit(ctx context.Context, r Request) *Admission {
 // address. A policy that does not exist, or a key that does not fit it, is refused with status 500 and logged. A policy
 // that is Off admits. LimitFor is not asked: the policy's Limit holds.
 func (g *Gate) Take(ctx context.Context, policy string, cost int, key ...string) *Admission {
-	start := time.Now()
+	start := g.observed()
 	r := requestIn{Call{Operation: "take"}, ctx}
 	a := newAdmission(g, r)
 	p := g.policy(policy)

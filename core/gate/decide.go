@@ -10,7 +10,7 @@ import (
 	"github.com/headgate-go/headgate/core/limit"
 )
 
-// The stages of a decision, in order. Shedders stand between classify and ask: what they refuse never reaches the store.
+// The stages of a decision, in order. Shedders will stand before ask, so that what they refuse never reaches the store.
 //
 //	passes (exempt, preflight) -> ask: which limiters, whose keys, what cost -> the store, once -> conclude -> handler
 
@@ -167,10 +167,7 @@ func (a *Admission) askStore(ctx context.Context) (spent time.Duration) {
 			return 0
 		}
 	}
-	var start time.Time
-	if g.observer != nil {
-		start = time.Now()
-	}
+	start := g.observed()
 	a.entry[0].Claims = a.claims
 	err := g.storeDecide(ctx, a.entry[:])
 	if g.observer != nil {

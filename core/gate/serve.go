@@ -12,10 +12,7 @@ func (g *Gate) Serve(x Exchange) error {
 		_, err := x.Next()
 		return err
 	}
-	var start time.Time
-	if g.observer != nil {
-		start = time.Now()
-	}
+	start := g.observed()
 	a, spent := g.decide(x.Context(), x)
 	if a == nil {
 		_, err := x.Next()
@@ -78,6 +75,14 @@ func (a *Admission) run(x Exchange, e Event) (err error) {
 	e.Result, err = x.Next()
 	e.Panicked = false
 	return err
+}
+
+// observed reads the clock if somebody wants to know.
+func (g *Gate) observed() time.Time {
+	if g.observer == nil {
+		return time.Time{}
+	}
+	return time.Now()
 }
 
 func (a *Admission) event(r Request, start time.Time, spent time.Duration) Event {

@@ -87,6 +87,16 @@ func (g *Gate) apply(s Settings) error {
 		return fmt.Errorf("gate: Apply: %w", errors.Join(errs...))
 	}
 	s.Modes = maps.Clone(s.Modes) // the caller's map stays the caller's
+	g.state.Store(g.compile(s))
+	if g.refusals != nil {
+		g.refusals.Clear()
+	}
+	g.observe(Event{Kind: SettingsChanged, Context: context.Background(), Gate: g.name})
+	return nil
+}
+
+// compile makes what a request reads out of settings that are known to be right.
+func (g *Gate) compile(s Settings) *snapshot {
 	next := &snapshot{settings: s, modes: make([]Mode, len(g.policies))}
 	for i, p := range g.policies {
 		next.modes[i] = p.mode
@@ -97,10 +107,5 @@ func (g *Gate) apply(s Settings) error {
 			next.modes[i] = m
 		}
 	}
-	g.state.Store(next)
-	if g.refusals != nil {
-		g.refusals.Clear()
-	}
-	g.observe(Event{Kind: SettingsChanged, Context: context.Background(), Gate: g.name})
-	return nil
+	return next
 }

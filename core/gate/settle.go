@@ -28,7 +28,7 @@ func (a *Admission) Settle(policy string, actual int) {
 		return
 	}
 	v.policy.gives.Store(true)
-	owner.gate.storeApply(owner.question.ctx(), []driver.Change{owner.settlement(v, amount)})
+	owner.gate.storeApply(owner.question.base, []driver.Change{owner.settlement(v, amount)})
 }
 
 // Charge takes more for this request from the key of a [RequestRate] policy, while the work goes on. A refusal means that
@@ -88,7 +88,7 @@ func (a *Admission) giveBack(which func(*verdict) bool) {
 		a.mu.Unlock()
 	}
 	if len(changes) > 0 {
-		a.gate.storeApply(a.question.ctx(), changes)
+		a.gate.storeApply(a.question.base, changes)
 	}
 }
 

@@ -241,3 +241,29 @@ func TestNoMemoryOnceSettled(t *testing.T) {
 		t.Error("a limiter that gives back is answered from memory")
 	}
 }
+
+// pooled is an exchange whose memory belongs to another request once its own is over, as in Gin and Fiber.
+type pooled struct {
+	exchange
+	t    *testing.T
+	over bool
+}
+
+func (x *pooled) Context() context.Context {
+	if x.over {
+		x.t.Error("the request was looked at after it was over")
+	}
+	return x.exchange.Context()
+}
+
+// BR-116: work that goes on after the response may settle, and does not touch the request then.
+func TestBR116_SettleAfterTheRequest(t *testing.T) {
+	w := newWallet(t, 100)
+	x := &pooled{exchange: exchange{Call: call("GET /x", "192.0.2.1"), fields: map[string]string{}}, t: t}
+	if err := w.Serve(x); err != nil {
+		t.Fatal(err)
+	}
+	x.over = true
+	x.met.Settle("p", 40)
+	w.wants(t, 60)
+}
