@@ -2,9 +2,9 @@
 //
 // Most code does not need it: applications use package gate, and name rules with package limit.
 // It is for those who write a store, and it holds the reference model that every store must agree with
-// (see [Bucket] and [Window]). conformance/storetest proves that a store does.
+// (see [Bucket], [Window] and [Slots]). conformance/storetest proves that a store does.
 //
-// A store may implement more than [Store]: [KeyNamer] and [Advisor] are found by type assertion.
+// A store may implement more than [Store]: [KeyNamer], [Inspector], [InProcess] and [Advisor] are found by type assertion.
 package driver
 
 import (
@@ -41,6 +41,14 @@ type KeyNamer interface {
 	KeyName(policy, subject string, rule Rule) string
 }
 
+// Inspector is implemented by stores that an operator can clear a key in. Looking at one needs no more than [Store.Decide] with
+// cost 0.
+type Inspector interface {
+	// Reset makes subject a key never seen under policy, whatever its rule: buckets and windows start anew, leases are
+	// forgotten (whoever holds them goes on, and their renewals find them lost). It is no error if there is nothing.
+	Reset(ctx context.Context, policy, subject string) error
+}
+
 // Advisor is implemented by stores that can tell what about their set-up will hurt.
 type Advisor interface {
 	// Advise returns warnings, after asking the server where it must. It is called once, in the background.
@@ -65,12 +73,13 @@ type Claim struct {
 	// Rule is the rule in force for this claim; state does not bake it in, so it may differ from call to call.
 	Rule Rule
 	// Cost is what the request weighs. 0 is a pure read: allowed, and nothing is written.
-	// Above the rule's capacity it is refused with [ReasonCost]; negative, the entry fails.
+	// Above the rule's capacity it is refused with [ReasonCost]; negative, the entry fails. Of slots it is 0 or 1.
 	Cost int
 	// Shadow claims are taken only if the request is admitted and they fit; they never refuse it. No key is both shadow
 	// and enforcing in one entry, nor twice shadow.
 	Shadow bool
-	// Lease and LeaseFor name a slot and how long it lives unless renewed; zero for rates.
+	// Lease and LeaseFor name a slot and how long it lives unless renewed, see [Claim.CheckLease]; zero for rates.
+	// No two claims carry the same ID, but for one that is asked again because its answer was lost.
 	Lease    ID
 	LeaseFor time.Duration
 	// Result is the store's answer.
@@ -125,9 +134,9 @@ const (
 	// debt by at most its capacity, a window may count twice its limit. Settling 0, and giving back to a key without
 	// state, write nothing; nor does settling what was taken in a window that is over.
 	Settle ChangeKind = iota + 1
-	// Release gives a lease back.
+	// Release gives a lease back. One that is not there is no fault: it may be released more than once.
 	Release
-	// Renew extends a lease.
+	// Renew lets a lease live for LeaseFor from now on. One that is gone stays gone, and Lost says so.
 	Renew
 )
 

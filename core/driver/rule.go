@@ -36,6 +36,8 @@ const (
 	KindDaily
 	// KindMonthly is a window from the first of a month to the first of the next one.
 	KindMonthly
+	// KindSlots counts leases held at one time.
+	KindSlots
 )
 
 // Rule is how much of something a key may use. It is a comparable value, made by the constructors of package limit;
@@ -154,7 +156,7 @@ func (r Rule) Kind() Kind { return r.kind }
 // IsZero says that no rule was given.
 func (r Rule) IsZero() bool { return r == Rule{} }
 
-// Capacity returns the number that Remaining counts down from: the burst of a bucket, the count of a window.
+// Capacity returns the number that Remaining counts down from: the burst of a bucket, the count of a window, the slots.
 func (r Rule) Capacity() int { return r.burst }
 
 // Rate returns the rate as it was written: count per period.
@@ -164,7 +166,7 @@ func (r Rule) Rate() (count int, period time.Duration) { return r.count, r.per }
 func (r Rule) Reduced() (n, p int64) { return r.n, r.p }
 
 // String returns the rule as limit.Parse reads it: "100/s", "100/s burst 20", "10/1m30s", "10/m sliding", "5000/d window",
-// "5000/day Europe/Berlin", "unlimited"; "none" for the zero value. What is the default is left out: the burst, and the
+// "5000/day Europe/Berlin", "unlimited"; "20 in flight" for slots, which only concurrency limiters have; "none" for the zero value. What is the default is left out: the burst, and the
 // zone UTC.
 func (r Rule) String() string {
 	switch r.kind {
@@ -189,6 +191,8 @@ func (r Rule) String() string {
 			s += " " + r.loc.String()
 		}
 		return s
+	case KindSlots:
+		return strconv.Itoa(r.count) + " in flight"
 	}
 	return "none"
 }
@@ -220,6 +224,8 @@ func (r Rule) Validate() error {
 		return errors.Join(r.validateRate(), r.validateBurst(), r.validateZone())
 	case KindFixed, KindSliding, KindDaily, KindMonthly:
 		return errors.Join(r.validateWindow(), r.validateZone())
+	case KindSlots:
+		return errors.Join(r.validateSlots(), r.validateZone())
 	}
 	return errors.New("no rule; write for example limit.PerSecond(100)")
 }

@@ -17,7 +17,7 @@ type EventKind uint8
 const (
 	// Decided: a request was decided and, in Serve, is over. One event per gate and request.
 	Decided EventKind = iota + 1
-	// LeaseEnded: a slot was given back or lost.
+	// LeaseEnded: a slot was given back or lost. One event for each LeaseStarted.
 	LeaseEnded
 	// BreakerChanged: the store's breaker opened or closed.
 	BreakerChanged
@@ -25,7 +25,26 @@ const (
 	Sampled
 	// SettingsChanged: modes or overrides changed.
 	SettingsChanged
+	// LeaseStarted: a slot is held from now on, also one in Shadow.
+	LeaseStarted
 )
+
+// LeaseEnd says how a slot came to its end.
+type LeaseEnd uint8
+
+// The ends. Their words are the values of headgate.end in telemetry.
+const (
+	EndReturned LeaseEnd = iota // the handler was over, a stream included
+	EndError                    // the handler failed: an error, or a status of 400 or more
+	EndPanic                    // the handler panicked
+	EndCanceled                 // the handler did not run, or what it did was for nothing
+	EndLost                     // the lease ended while the handler ran: the store was away for too long
+)
+
+var leaseEnds = [...]string{"returned", "error", "panic", "canceled", "lost"}
+
+// String returns the word used in telemetry.
+func (e LeaseEnd) String() string { return name(leaseEnds[:], int(e)) }
 
 // Event is something that happened in a gate. Fields that do not apply are zero; fields may be added.
 type Event struct {
@@ -35,15 +54,17 @@ type Event struct {
 	Gate    string
 	Route   string // the matched template, "" where unknown
 	// Start is when the gate began with the request, Duration how long the decision took without the handler, and
-	// StoreDuration the part of it spent in the store.
+	// StoreDuration the part of it spent in the store. Of LeaseEnded, Duration is how long the slot was held.
 	Start                   time.Time
 	Duration, StoreDuration time.Duration
-	Decisions               []Decision // in configuration order; the observer may keep it
+	Decisions               []Decision // in configuration order; the observer may keep it. Of a lease, its one
 	Refusal                 *Refusal   // nil where the request passed
 	// Result is what became of the handler; zero where it did not run or panicked. Err is its error.
 	Result   Result
 	Panicked bool
 	Err      error
+	// End is how a lease ended.
+	End LeaseEnd
 	// Breaker is the state that the store's breaker changed to: "closed", "open" or "half_open".
 	Breaker string
 }
