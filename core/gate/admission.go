@@ -6,10 +6,12 @@ import (
 	"io"
 	"net/netip"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/headgate-go/headgate/core/driver"
 	"github.com/headgate-go/headgate/core/internal/clientaddr"
+	"github.com/headgate-go/headgate/core/internal/lease"
 )
 
 // Admission is what a gate decided about one request, and the way back to it from a handler: gingate.Admission(c), the
@@ -22,15 +24,18 @@ type Admission struct {
 	ctx      admissionContext
 	question question
 
-	verdicts []verdict
-	claims   []driver.Claim
-	entry    [1]driver.Entry
-	text     []byte // subjects and header values; only ever appended to
-	refusal  *Refusal
-	took     bool // the claims that fit were taken
-	local    bool // limiters with FailLocal were decided in this process
-	canceled bool // the client left before the answer
-	mu       sync.Mutex
+	verdicts  []verdict
+	claims    []driver.Claim
+	entry     [1]driver.Entry
+	text      []byte // subjects and header values; only ever appended to
+	refusal   *Refusal
+	took      bool      // the claims that fit were taken
+	local     bool      // limiters with FailLocal were decided in this process
+	localTook bool      // and what they asked for was taken here
+	holding   bool      // a slot was taken
+	heldSince time.Time // for observers
+	canceled  bool      // the client left before the answer
+	mu        sync.Mutex
 	// innerRefused is set by an inner gate that refused the request: what was taken here goes back.
 	innerRefused bool
 
@@ -49,8 +54,10 @@ type verdict struct {
 	err     error
 	claim   int // index of its claim; -1 where the store is not asked
 	cost    int
-	charge  int  // what is charged now; guarded by mu, as settled is
-	settled bool // Settle was called
+	charge  int         // what is charged now; guarded by mu, as settled and the slot are
+	settled bool        // Settle was called
+	slot    slot        // where a slot is held
+	held    *lease.Held // in a shared store
 	mode    Mode
 	outcome Outcome
 	reason  Reason
@@ -161,12 +168,19 @@ func (a *Admission) Decisions() []Decision {
 	return append(a.outer.Decisions(), a.ownDecisions()...)
 }
 
-// Done ends what Admit or Take admitted, with the error of the work if it failed: policies with SkipFailed or
-// SkipSuccessful give their cost back by that. A second Done is a no-op; requests that came through an adapter need none.
+// Done ends what Admit or Take admitted, with the error of the work if it failed: its slots are given back, and policies
+// with SkipFailed or SkipSuccessful give their cost back by that. Without it a slot stays taken for as long as the process
+// lives. A second Done is a no-op; requests that came through an adapter need none.
 func (a *Admission) Done(err error) {
-	if a != nil {
-		a.giveBack(skips(err != nil))
+	if a == nil {
+		return
 	}
+	a.giveBack(skips(err != nil))
+	end := EndReturned
+	if err != nil {
+		end = EndError
+	}
+	a.release(end)
 }
 
 func (a *Admission) ownDecisions() []Decision {
@@ -181,7 +195,7 @@ func (a *Admission) decision(i int) Decision {
 	v := &a.verdicts[i]
 	d := Decision{
 		Gate: a.gate.name, Policy: v.policy.name, LimitType: v.policy.limitType, Outcome: v.outcome, Mode: v.mode,
-		Reason: v.reason, Cost: v.cost, Err: v.err, subject: &v.subject, Rule: v.policy.Limit,
+		Reason: v.reason, Cost: v.cost, Err: v.err, subject: &v.subject, Rule: v.policy.rule,
 	}
 	if v.claim >= 0 {
 		claim := &a.claims[v.claim]

@@ -52,6 +52,8 @@ func (r *Refusal) message() string {
 		text = wire.StoreUnavailable(r.wait)
 	case r.unsatisfiable():
 		text = wire.Cost(r.Cost, r.Limit)
+	case r.Rule.Kind() == driver.KindSlots:
+		text = wire.Concurrent(r.Rule.Capacity(), r.wait)
 	case r.Rule.IsWindow():
 		text = wire.Quota(r.Rule.Capacity(), windowName(r.Rule), r.wait)
 	default:

@@ -10,7 +10,6 @@ import (
 
 	"github.com/headgate-go/headgate/core/driver"
 	"github.com/headgate-go/headgate/core/internal/clientaddr"
-	"github.com/headgate-go/headgate/core/limit"
 )
 
 // errNotBuilt marks what is declared and designed, and comes later.
@@ -164,82 +163,4 @@ func parseRoute(text string) (route, error) {
 	}
 	r := Route(method, pattern).(route)
 	return r, r.err
-}
-
-func compile(p *problems, c Config) []*policy {
-	var list []*policy
-	taken := map[string]int{}
-	for i, l := range c.Limiters {
-		where := fmt.Sprintf("limiter %d (%s): ", i+1, strings.TrimPrefix(fmt.Sprintf("%T", l), "gate."))
-		rate, ok := l.(RequestRate)
-		if !ok {
-			p.add(where, wrongLimiter(l))
-			continue
-		}
-		if rate.Name == "" {
-			rate.Name = limitTypeRate
-		}
-		if err := checkName(rate.Name); err != nil {
-			p.add(where, err)
-		} else if first := taken[rate.Name]; first > 0 {
-			p.addf(where, "Name: %q is taken by limiter %d", rate.Name, first)
-		} else {
-			taken[rate.Name] = i + 1
-			where = fmt.Sprintf("limiter %q: ", rate.Name)
-		}
-		checkRate(p, where, rate)
-		if rate.OnStoreError == FailLocal && c.Instances == 0 {
-			p.addf(where, "OnStoreError: FailLocal divides the limit by Config.Instances, which is not set")
-		}
-		if rate.Key == nil {
-			rate.Key = ClientIP()
-		}
-		compiled := &policy{index: len(list), name: rate.Name, limitType: limitTypeRate, mode: rate.Mode,
-			match: rate.Match, key: rate.Key, RequestRate: rate}
-		compiled.gives.Store(rate.SkipFailed || rate.SkipSuccessful)
-		list = append(list, compiled)
-	}
-	return list
-}
-
-func wrongLimiter(l Limiter) error {
-	switch l.(type) {
-	case nil:
-		return errors.New("nil; pass a limiter such as gate.RequestRate{...}")
-	case ConcurrentRequests, FleetUsage, WorkerUtilization, AdmissionQueue:
-		return errNotBuilt
-	}
-	return errors.New("pass the value, not a pointer: a gate keeps its own copy")
-}
-
-func checkRate(p *problems, where string, r RequestRate) {
-	p.add(where+"Limit: ", r.Limit.Validate())
-	if r.Anonymous != (limit.Rule{}) {
-		p.add(where+"Anonymous: ", r.Anonymous.Validate())
-		if r.OnMissingKey != MissingKeyUseClientIP {
-			p.addf(where, "Anonymous: it is the limit of MissingKeyUseClientIP, and OnMissingKey is another")
-		}
-	}
-	if r.Key != nil {
-		p.add(where+"Key: ", r.Key.check())
-	}
-	if r.Match != nil {
-		p.add(where+"Match: ", r.Match.check())
-	}
-	if r.OnMissingKey > MissingKeyReject {
-		p.addf(where, "OnMissingKey: %d is none of the constants", r.OnMissingKey)
-	}
-	if r.Mode > Off {
-		p.addf(where, "Mode: %d is none of Enforce, Shadow and Off", r.Mode)
-	}
-	if r.OnStoreError > FailLocal {
-		p.addf(where, "OnStoreError: %d is none of the constants", r.OnStoreError)
-	}
-	if r.Jitter > JitterOff {
-		p.addf(where, "Jitter: %d is none of the constants", r.Jitter)
-	}
-	if r.SkipFailed && r.SkipSuccessful {
-		p.addf(where, "SkipFailed and SkipSuccessful: together they charge nobody")
-	}
-	later(p, where, "Approximate", r.Approximate)
 }

@@ -100,7 +100,7 @@ func TestBR046_BR047_NewRefuses(t *testing.T) {
 
 // The limiters of later issues are declared, and say so instead of doing nothing.
 func TestNotBuiltYet(t *testing.T) {
-	for _, l := range []gate.Limiter{gate.ConcurrentRequests{}, gate.FleetUsage{}, gate.WorkerUtilization{}, gate.AdmissionQueue{}} {
+	for _, l := range []gate.Limiter{gate.FleetUsage{}, gate.WorkerUtilization{}, gate.AdmissionQueue{}} {
 		if _, err := gate.New(gate.Config{Limiters: []gate.Limiter{l}}); err == nil || !strings.Contains(err.Error(), "not built yet") {
 			t.Errorf("New with %T answered %v", l, err)
 		}

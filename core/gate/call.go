@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"fmt"
 	"strings"
 )
 
@@ -99,16 +100,20 @@ func (g *Gate) Admit(ctx context.Context, r Request) *Admission {
 }
 
 // Take charges cost to one key of one policy, whatever the policy's Match, Key and Cost say: for costs known only in code.
+// Of a [ConcurrentRequests] it takes a slot, with cost 1, until Done.
 // Key is what the limiter's Key yields, one string per part of a Join; "ip:ADDR" names a client that fell back to its
 // address. A policy that does not exist, or a key that does not fit it, is refused with status 500 and logged. A policy
-// that is Off admits. LimitFor is not asked: the policy's Limit holds.
+// that is Off admits. LimitFor and MaxFor are not asked: the configured limit holds.
 func (g *Gate) Take(ctx context.Context, policy string, cost int, key ...string) *Admission {
 	start := g.observed()
 	r := requestIn{Call{Operation: "take"}, ctx}
 	a := newAdmission(g, r)
-	p := g.policy(policy)
-	if p == nil {
-		return a.fail(g.unknownPolicy(policy))
+	p, err := g.named(policy)
+	if err != nil {
+		return a.fail(err)
+	}
+	if p.holds() && cost > 1 {
+		return a.fail(fmt.Errorf("policy %q: cost %d; a slot is taken with cost 1, and 0 looks whether there is one", policy, cost))
 	}
 	m := g.state.Load().modes[p.index]
 	if m == Off {
@@ -120,7 +125,7 @@ func (g *Gate) Take(ctx context.Context, policy string, cost int, key ...string)
 	}
 	a.text = subject
 	a.verdicts = append(a.verdicts, verdict{policy: p, mode: m, claim: -1, subject: a.kept(0)})
-	a.claim(&a.verdicts[0], p.Limit, cost)
+	a.claim(&a.verdicts[0], p.rule, cost)
 	spent := a.askStore(ctx)
 	if g.observer != nil {
 		g.observer.Observe(a.event(r, start, spent))

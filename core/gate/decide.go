@@ -44,8 +44,8 @@ func (a *Admission) ask(p *policy, m Mode, r Request) {
 		return
 	}
 	cost := 1
-	if p.Cost != nil {
-		cost = p.Cost(r)
+	if p.cost != nil {
+		cost = p.cost(r)
 	}
 	a.claim(v, rule, cost)
 }
@@ -62,6 +62,10 @@ func (a *Admission) claim(v *verdict, rule limit.Rule, cost int) {
 	}
 	v.claim = len(a.claims)
 	a.claims = append(a.claims, driver.Claim{Policy: v.policy.name, Subject: v.subject, Rule: rule, Cost: cost, Shadow: v.mode == Shadow})
+	if v.policy.holds() && cost > 0 {
+		c := &a.claims[v.claim]
+		c.Lease, c.LeaseFor = a.gate.leases.NewID(), v.policy.lease
+	}
 }
 
 // identify reads the key and the rule that goes with it. False: the limiter is not asked, and the outcome says why.
@@ -75,18 +79,15 @@ func (a *Admission) identify(v *verdict, r Request) (limit.Rule, bool) {
 		return a.ruleFor(p, v.subject, r), true
 	}
 	v.reason = ReasonMissingKey
-	if p.OnMissingKey == MissingKeyUseClientIP {
+	if p.onMissingKey == MissingKeyUseClientIP {
 		if a.text, ok = (clientIP{}).appendTo(&a.question, a.text); ok {
 			v.subject = a.kept(start)
-			if p.Anonymous != (limit.Rule{}) {
-				return p.Anonymous, true
-			}
-			return p.Limit, true
+			return p.anonymous, true
 		}
 	}
 	a.text = a.text[:start]
 	v.outcome = OutcomeSkipped
-	if p.OnMissingKey == MissingKeyReject {
+	if p.onMissingKey == MissingKeyReject {
 		v.outcome = OutcomeRejected
 		if v.mode == Shadow {
 			v.outcome = OutcomeWouldDeny
@@ -96,16 +97,21 @@ func (a *Admission) identify(v *verdict, r Request) (limit.Rule, bool) {
 }
 
 func (a *Admission) ruleFor(p *policy, subject string, r Request) limit.Rule {
-	if p.LimitFor == nil {
-		return p.Limit
+	if p.ruleFor == nil {
+		return p.rule
 	}
-	rule, ok := p.LimitFor(r, keyText(subject))
+	rule, ok := p.ruleFor(r, keyText(subject))
 	if !ok || rule == (limit.Rule{}) {
-		return p.Limit
+		return p.rule
 	}
-	if err := rule.Validate(); err != nil {
-		a.gate.log.warn(warnLimitFor, "LimitFor answered an invalid rule; Limit is used", "policy", p.name, "error", err)
-		return p.Limit
+	err := rule.Validate()
+	if err == nil && !p.holds() {
+		err = checkRule(rule)
+	}
+	if err != nil {
+		a.gate.log.warn(warnLimitFor, "LimitFor or MaxFor answered what cannot be a limit; the configured one is used",
+			"policy", p.name, "error", err)
+		return p.rule
 	}
 	return rule
 }
@@ -177,9 +183,13 @@ func (a *Admission) askStore(ctx context.Context) (spent time.Duration) {
 		g.logFailure("the store failed", err)
 		a.decideLocally(ctx)
 	}
-	if a.conclude(err) {
+	refused := a.conclude(err)
+	a.hold(err)
+	switch {
+	case refused:
 		a.refuse()
-	} else if ctx.Err() != nil {
+		a.release(EndCanceled) // what FailLocal took
+	case ctx.Err() != nil:
 		a.cancel()
 	}
 	if g.refusals != nil && err == nil {
@@ -218,13 +228,13 @@ func (a *Admission) remember(from time.Duration) {
 	}
 }
 
-// memorable says whether a refusal by this limiter may be remembered: not in shadow, whose state is to be watched, and not
-// where handlers give tokens back.
+// memorable says whether a refusal by this limiter may be remembered: not in shadow, whose state is to be watched, not where
+// handlers give tokens back, and never of slots, which become free at any moment.
 func (v *verdict) memorable() bool {
-	return v.mode == Enforce && !v.policy.gives.Load()
+	return v.mode == Enforce && !v.policy.holds() && !v.policy.gives.Load()
 }
 
-// cancel ends a request whose client left before the answer: it is charged, and its handler is not run.
+// cancel ends a request whose client left before the answer: it is charged, its handler is not run, and its slots go back.
 func (a *Admission) cancel() {
 	for i := range a.verdicts {
 		if v := &a.verdicts[i]; v.outcome == OutcomeAllowed {
@@ -232,6 +242,7 @@ func (a *Admission) cancel() {
 		}
 	}
 	a.canceled = true
+	a.release(EndCanceled)
 }
 
 // conclude turns the store's answers into outcomes, and says whether one of them refuses.
@@ -242,8 +253,14 @@ func (a *Admission) conclude(err error) (refused bool) {
 			continue
 		}
 		res := &a.claims[v.claim].Result
+		if v.policy.holds() { // nobody knows when a slot becomes free
+			res.ResetAfter = v.policy.retryAfter
+			if !res.Allowed {
+				res.RetryAfter = v.policy.retryAfter
+			}
+		}
 		switch {
-		case err != nil && !(a.local && v.policy.OnStoreError == FailLocal && !res.Allowed):
+		case err != nil && !(a.local && v.policy.onStoreError == FailLocal && !res.Allowed):
 			v.err = err
 			v.outcome = a.failed(v)
 		case !res.Allowed:
@@ -265,11 +282,11 @@ func (a *Admission) conclude(err error) (refused bool) {
 // failed is what a limiter makes of a request when the store failed.
 func (a *Admission) failed(v *verdict) Outcome {
 	switch {
-	case v.policy.OnStoreError == FailLocal && a.local:
+	case v.policy.onStoreError == FailLocal && a.local:
 		return OutcomeFailLocal
-	case v.policy.OnStoreError == FailClosed && v.mode == Shadow:
+	case v.policy.onStoreError == FailClosed && v.mode == Shadow:
 		return OutcomeWouldShed
-	case v.policy.OnStoreError == FailClosed:
+	case v.policy.onStoreError == FailClosed:
 		return OutcomeFailClosed
 	}
 	return OutcomeFailOpen
@@ -297,7 +314,7 @@ func (a *Admission) refuse() {
 		ref.wait = 1
 	default:
 		ref.wait = wire.RetryAfter(ref.RetryAfter)
-		if p := a.gate.policy(ref.Policy); p.Jitter == JitterOn {
+		if a.gate.policy(ref.Policy).jitter {
 			ref.wait = wire.Jitter(ref.wait, a.gate.rand())
 		}
 	}

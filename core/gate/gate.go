@@ -11,6 +11,7 @@ import (
 	"github.com/headgate-go/headgate/core/driver"
 	"github.com/headgate-go/headgate/core/internal/clientaddr"
 	"github.com/headgate-go/headgate/core/internal/guard"
+	"github.com/headgate-go/headgate/core/internal/lease"
 	"github.com/headgate-go/headgate/core/memory"
 )
 
@@ -23,6 +24,7 @@ type Gate struct {
 	ownsStore bool
 	guarded   *guard.Store    // in front of a shared store; nil for an in-process one
 	refusals  *guard.Refusals // with a shared store
+	leases    *lease.Keeper   // names slots, and keeps those in a shared store
 	local     *memory.Store   // decides for FailLocal
 	instances int
 	started   time.Time // where the gate's own clock begins
@@ -46,39 +48,33 @@ type Gate struct {
 	settingsMu sync.Mutex
 }
 
-// policy is a compiled limiter.
-type policy struct {
-	index     int
-	name      string
-	limitType string
-	mode      Mode // as configured
-	match     Match
-	key       Key
-	gives     atomic.Bool // tokens may be given back to its keys, so a refusal says nothing about the next moment
-	RequestRate
-}
-
-// Close ends what New started: the store, if the gate made it. Corrections on their way to a store that was given are
-// waited for, until ctx ends. Afterwards requests follow OnStoreError. A second Close is a no-op.
+// Close ends what New started: the store, if the gate made it. Slots that requests still hold in a store that was given, and
+// corrections on their way to it, are waited for, until ctx ends: shut the server down first. Slots of handlers that go on
+// after that are renewed no more and end within their LeaseTime. Afterwards requests follow OnStoreError. A second Close is
+// a no-op.
 func (g *Gate) Close(ctx context.Context) error {
 	if g.closed.Swap(true) {
 		return nil
 	}
 	done := make(chan error, 1)
-	go func() { done <- g.end() }()
+	go func() { done <- g.end(ctx) }()
+	var err error
 	select {
-	case err := <-done:
-		if err != nil {
-			return fmt.Errorf("gate: Close: %w", err)
-		}
-		return nil
+	case err = <-done:
 	case <-ctx.Done():
-		return fmt.Errorf("gate: Close: %w", ctx.Err())
+		err = ctx.Err()
 	}
+	if err != nil {
+		return fmt.Errorf("gate: Close: %w", err)
+	}
+	return nil
 }
 
-func (g *Gate) end() error {
+func (g *Gate) end(ctx context.Context) error {
 	if g.guarded != nil {
+		if err := g.leases.Close(ctx); err != nil {
+			return fmt.Errorf("slots are still held: %w", err)
+		}
 		_ = g.guarded.Close() // only waits
 	}
 	if g.local != nil {
@@ -95,7 +91,7 @@ func (g *Gate) Policies() []Policy {
 	state := g.state.Load()
 	list := make([]Policy, len(g.policies))
 	for i, p := range g.policies {
-		list[i] = Policy{Name: p.name, LimitType: p.limitType, Mode: state.modes[i], Limit: p.Limit.String(), Key: p.key.String()}
+		list[i] = Policy{Name: p.name, LimitType: p.limitType, Mode: state.modes[i], Limit: p.rule.String(), Key: p.key.String()}
 		if p.match != nil {
 			list[i].Match = p.match.String()
 		}
@@ -116,7 +112,7 @@ func (g *Gate) StoreKey(policy string, key ...string) string {
 		return ""
 	}
 	if namer, ok := g.store.(driver.KeyNamer); ok {
-		return namer.KeyName(p.name, string(subject), p.Limit)
+		return namer.KeyName(p.name, string(subject), p.rule)
 	}
 	return driver.Digest(string(subject)) + ":" + p.name
 }

@@ -26,6 +26,7 @@ const (
 	draftWindow      = ";w="
 	draftRemaining   = ";r="
 	draftReset       = ";t="
+	draftSlots       = `;qu="concurrent-requests"` // the quota's unit, where it is not requests
 )
 
 // setHeaders announces what is left, before the handler runs. An inner gate speaks for the outer ones too.
@@ -158,11 +159,14 @@ func (a *Admission) appendDraft(b []byte, start int, item func(*verdict, *Admiss
 	return b
 }
 
-// appendPolicy writes the quota, and the time in which it is refilled.
+// appendPolicy writes the quota, and the time in which it is refilled; slots have none.
 func (v *verdict) appendPolicy(a *Admission, b []byte) []byte {
 	c := &a.claims[v.claim]
 	b = append(b, draftQuota...)
 	b = strconv.AppendInt(b, int64(c.Rule.Capacity()), 10)
+	if v.policy.holds() {
+		return append(b, draftSlots...)
+	}
 	b = append(b, draftWindow...)
 	return strconv.AppendInt(b, windowOf(c), 10)
 }
@@ -183,6 +187,8 @@ func (v *verdict) appendState(a *Admission, b []byte) []byte {
 	b = strconv.AppendInt(b, int64(c.Result.Remaining), 10)
 	var t int64
 	switch {
+	case v.policy.holds(): // nobody knows when one becomes free
+		return b
 	case v.outcome == OutcomeDenied && c.Cost > c.Rule.Capacity():
 		return b // waiting cannot help
 	case v.outcome == OutcomeDenied:

@@ -48,18 +48,37 @@ type RequestRate struct {
 }
 
 // ConcurrentRequests asks whether a key holds too much: requests in flight. Refuses with 429.
+//
+// A request that is admitted holds a slot until its response is over: until the handler returns, and in Fiber until a stream
+// that it began is sent or a connection that it took over is closed. The slot is given back after the response, whether the
+// handler returned, failed or panicked. In a shared store it is a lease, which is renewed every LeaseTime/3 for as long as the
+// request takes: if the process dies, its slots are free again one LeaseTime after their last renewal.
 type ConcurrentRequests struct {
-	Name         string                                  // policy; empty: "concurrent_requests"
-	Max          int                                     // slots per key
-	MaxFor       func(r Request, key string) (int, bool) // slots for a key; nil, false: Max
-	Key          Key                                     // nil: ClientIP()
-	OnMissingKey OnMissingKey                            // zero: MissingKeyUseClientIP
-	Match        Match                                   // nil: all requests
-	Mode         Mode                                    // zero: Enforce
-	OnStoreError OnStoreError                            // zero: FailOpen
-	LeaseTime    time.Duration                           // how long a crashed process's slots stay taken; 0: 60 s
-	RetryAfter   time.Duration                           // what a refused client is told; 0: 1 s
-	Jitter       Jitter                                  // zero: off
+	// Name of the policy, as in [RequestRate]. Empty: "concurrent_requests".
+	Name string
+	// Max is how many requests a key may have in flight, 1 to 1e9. Required.
+	Max int
+	// MaxFor chooses Max for a key, for example by plan. It gets the key's parts joined by "+" and runs on every request. False,
+	// 0 or a negative number: Max. Nil: Max for everybody. A lower Max throws nobody out: it lets nobody in for a while.
+	MaxFor func(r Request, key string) (int, bool)
+	// Key says whose requests are counted together. Nil: ClientIP().
+	Key Key
+	// OnMissingKey says what happens without a key. Zero: MissingKeyUseClientIP.
+	OnMissingKey OnMissingKey
+	// Match chooses the requests that the limiter is about. Nil: all.
+	Match Match
+	// Mode is where the limiter starts; see Gate.SetMode. In Shadow it holds slots for the requests that it would have
+	// admitted. Zero: Enforce.
+	Mode Mode
+	// OnStoreError says what happens when the store failed. Zero: FailOpen.
+	OnStoreError OnStoreError
+	// LeaseTime is how long a slot outlives a process that died with it, in whole milliseconds up to 31 days. Longer than the
+	// longest pause of a process or of the store that should cost nobody a slot; requests may take longer. 0: 60 s.
+	LeaseTime time.Duration
+	// RetryAfter is what a refused client is told: when a slot becomes free, nobody knows. 0: 1 s.
+	RetryAfter time.Duration
+	// Jitter spreads Retry-After upwards. Zero: off.
+	Jitter Jitter
 }
 
 // FleetUsage asks whether low-priority work crowds out high-priority work: a reserve of the fleet's capacity that
@@ -109,9 +128,7 @@ type AdmissionQueue struct {
 	Jitter      Jitter            // zero: on
 }
 
-const limitTypeRate = "request_rate"
-
-func (RequestRate) limitType() string        { return limitTypeRate }
+func (RequestRate) limitType() string        { return "request_rate" }
 func (ConcurrentRequests) limitType() string { return "concurrent_requests" }
 func (FleetUsage) limitType() string         { return "fleet_usage" }
 func (WorkerUtilization) limitType() string  { return "worker_utilization" }

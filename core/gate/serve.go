@@ -61,11 +61,14 @@ func (a *Admission) reject(x Exchange, e Event) error {
 func (a *Admission) run(x Exchange, e Event) (err error) {
 	e.Panicked = true
 	defer func() {
+		end := endOf(e, err)
 		if a.innerRefused {
 			a.giveBack(everyone)
+			end = EndCanceled
 		} else {
-			a.giveBack(skips(e.Panicked || err != nil || e.Result.Status >= statusBadRequest))
+			a.giveBack(skips(end != EndReturned))
 		}
+		a.finish(x, end)
 		if a.gate.observer != nil {
 			e.Err = err
 			e.Route = a.gate.routeLabel(x)
@@ -75,6 +78,17 @@ func (a *Admission) run(x Exchange, e Event) (err error) {
 	e.Result, err = x.Next()
 	e.Panicked = false
 	return err
+}
+
+// endOf says how the handler came to its end.
+func endOf(e Event, err error) LeaseEnd {
+	switch {
+	case e.Panicked:
+		return EndPanic
+	case err != nil || e.Result.Status >= statusBadRequest:
+		return EndError
+	}
+	return EndReturned
 }
 
 // observed reads the clock if somebody wants to know.

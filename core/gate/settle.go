@@ -55,7 +55,8 @@ func (a *Admission) Charge(ctx context.Context, policy string, extra int) *Refus
 func (a *Admission) charged(policy string) (*Admission, *verdict) {
 	for ; a != nil; a = a.outer {
 		for i := range a.verdicts {
-			if v := &a.verdicts[i]; v.policy.name == policy && v.claim >= 0 && v.mode == Enforce && a.took && v.err == nil {
+			if v := &a.verdicts[i]; v.policy.name == policy && v.claim >= 0 && v.mode == Enforce && a.took && v.err == nil &&
+				!v.policy.holds() {
 				return a, v
 			}
 		}
@@ -69,7 +70,7 @@ func (a *Admission) settlement(v *verdict, amount int) driver.Change {
 		Receipt: c.Result.Receipt}
 }
 
-// giveBack returns what was taken of the claims that which names.
+// giveBack returns the tokens that were taken of the claims that which names.
 func (a *Admission) giveBack(which func(*verdict) bool) {
 	if !a.took {
 		return
@@ -77,7 +78,7 @@ func (a *Admission) giveBack(which func(*verdict) bool) {
 	var changes []driver.Change
 	for i := range a.verdicts {
 		v := &a.verdicts[i]
-		if v.claim < 0 || !which(v) || !a.claims[v.claim].Result.Allowed {
+		if v.claim < 0 || v.policy.holds() || !which(v) || !a.claims[v.claim].Result.Allowed {
 			continue
 		}
 		a.mu.Lock()
@@ -95,7 +96,7 @@ func (a *Admission) giveBack(which func(*verdict) bool) {
 // skips says whether a policy gives its cost back for a request that ended so.
 func skips(failed bool) func(*verdict) bool {
 	return func(v *verdict) bool {
-		return failed && v.policy.SkipFailed || !failed && v.policy.SkipSuccessful
+		return failed && v.policy.skipFailed || !failed && v.policy.skipSuccessful
 	}
 }
 

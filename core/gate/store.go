@@ -9,6 +9,7 @@ import (
 
 	"github.com/headgate-go/headgate/core/driver"
 	"github.com/headgate-go/headgate/core/internal/guard"
+	"github.com/headgate-go/headgate/core/internal/lease"
 	"github.com/headgate-go/headgate/core/limit"
 	"github.com/headgate-go/headgate/core/memory"
 )
@@ -24,7 +25,11 @@ func (g *Gate) setStore(c Config) {
 		g.store, g.ownsStore = memory.New(), true
 		g.countOwnStores()
 	}
-	if _, ok := g.store.(*memory.Store); ok {
+	g.leases = lease.New(lease.Options{
+		Apply:   func(changes []driver.Change) error { return g.guarded.Correct(context.Background(), g.now(), changes) },
+		Dropped: func(err error) { g.logFailure("a slot could not be given back and ends with its lease", err) },
+	})
+	if _, ok := g.store.(driver.InProcess); ok {
 		g.advise(memoryAdvice(os.Getenv("FIBER_PREFORK_CHILD")))
 		return
 	}
@@ -34,7 +39,7 @@ func (g *Gate) setStore(c Config) {
 		Dropped: func(err error) { g.logFailure("the store could not take a correction", err) },
 	})
 	for _, p := range g.policies {
-		if p.OnStoreError == FailLocal && g.local == nil {
+		if p.onStoreError == FailLocal && g.local == nil {
 			g.local = memory.New(memory.WithMaxKeys(fallbackKeys))
 		}
 	}
@@ -110,7 +115,7 @@ func (a *Admission) decideLocally(ctx context.Context) {
 	var claims []driver.Claim
 	var at []int
 	for i := range a.verdicts {
-		if v := &a.verdicts[i]; v.claim >= 0 && v.policy.OnStoreError == FailLocal {
+		if v := &a.verdicts[i]; v.claim >= 0 && v.policy.onStoreError == FailLocal {
 			c := a.claims[v.claim]
 			c.Rule = share(c.Rule, g.instances)
 			claims, at = append(claims, c), append(at, v.claim)
@@ -120,15 +125,19 @@ func (a *Admission) decideLocally(ctx context.Context) {
 	if len(claims) == 0 || g.local.Decide(ctx, g.now(), batch) != nil || batch[0].Err != nil {
 		return
 	}
+	a.local, a.localTook = true, true
 	for i, claim := range claims {
 		a.claims[at[i]] = claim
+		a.localTook = a.localTook && (claim.Result.Allowed || claim.Shadow)
 	}
-	a.local = true
 }
 
-// share is what one of several processes may use of a rule: the rate divided, the burst or a window's count too, rounded
-// down, at least 1.
+// share is what one of several processes may use of a rule: the rate divided, the burst, a window's count or the slots too,
+// rounded down, at least 1.
 func share(rule limit.Rule, instances int) limit.Rule {
+	if rule.Kind() == driver.KindSlots {
+		return driver.NewSlots(max(1, rule.Capacity()/instances))
+	}
 	count, period := rule.Rate()
 	if rule.IsWindow() {
 		return rule.WithCount(max(1, count/instances))

@@ -80,12 +80,23 @@ func (s *Store) Apply(ctx context.Context, now time.Time, changes []driver.Chang
 	s.pending.Add(1)
 	go func() {
 		defer func() { <-s.applying; s.pending.Done() }()
-		err := s.call(ctx, func(ctx context.Context) error { return s.store.Apply(ctx, now, changes) })
+		err := s.Correct(ctx, now, changes)
 		if err != nil && s.o.Dropped != nil {
 			s.o.Dropped(err)
 		}
 	}()
 	return nil
+}
+
+// Correct is Apply on the caller's own goroutine, with the store's answer.
+func (s *Store) Correct(ctx context.Context, now time.Time, changes []driver.Change) error {
+	return s.call(ctx, func(ctx context.Context) error { return s.store.Apply(ctx, now, changes) })
+}
+
+// Unsent says of an error of Decide that the store was not asked, or did not look at what it was asked.
+func Unsent(err error) bool {
+	class := driver.ClassOf(err)
+	return errors.Is(err, errOpen) || class == driver.ClassOverflow || class == driver.ClassClosed
 }
 
 // Close waits for corrections on their way. It does not close the store, which somebody else made.

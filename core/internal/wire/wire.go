@@ -71,6 +71,12 @@ func Quota(count int, window string, retryAfter int64) string {
 		". Retry after " + strconv.FormatInt(retryAfter, 10) + "s."
 }
 
+// Concurrent returns the message where every slot is taken.
+func Concurrent(slots int, retryAfter int64) string {
+	return "Concurrent request limit exceeded: " + strconv.Itoa(slots) + " requests in flight. Wait for one to finish; retry after " +
+		strconv.FormatInt(retryAfter, 10) + "s."
+}
+
 // Cost returns the message for a cost that can never be admitted.
 func Cost(cost, capacity int) string {
 	return "Request cost " + strconv.Itoa(cost) + " exceeds the limit's capacity of " + strconv.Itoa(capacity) +
