@@ -47,8 +47,8 @@ func TestBR131_LongerThanItsLease(t *testing.T) {
 		b.Done(nil)
 		c.Done(nil)
 		s.wants(t, 0)
-		if s.renewals > 11 || s.renewed < 16 {
-			t.Errorf("%d leases renewed in %d calls in 90 s", s.renewed, s.renewals)
+		if told := s.told(); told.renewals > 11 || told.renewed < 16 {
+			t.Errorf("%d leases renewed in %d calls in 90 s", told.renewed, told.renewals)
 		}
 	})
 }
@@ -62,8 +62,8 @@ func TestRenewalsAreBatched(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 		<-time.After(29 * time.Second)
-		if s.renewed < 2000 || s.renewals > 24 {
-			t.Errorf("%d leases renewed in %d calls", s.renewed, s.renewals)
+		if told := s.told(); told.renewed < 2000 || told.renewals > 24 {
+			t.Errorf("%d leases renewed in %d calls", told.renewed, told.renewals)
 		}
 		for _, a := range held {
 			a.Done(nil)
@@ -119,8 +119,8 @@ func TestReleaseIsRepeated(t *testing.T) {
 		s.set(nil, nil)
 		<-time.After(5 * time.Second)
 		s.wants(t, 0)
-		if s.released != 1 {
-			t.Errorf("released %d times", s.released)
+		if told := s.told(); told.released != 1 {
+			t.Errorf("released %d times", told.released)
 		}
 		if strings.Contains(log.String(), "could not be given back") {
 			t.Error(log.String())
@@ -154,8 +154,8 @@ func TestGhostLease(t *testing.T) {
 		a.Done(nil)
 		<-time.After(3 * time.Second)
 		synctest.Wait()
-		if s.released != 2 {
-			t.Errorf("released %d times, want 2", s.released)
+		if told := s.told(); told.released != 2 {
+			t.Errorf("released %d times, want 2", told.released)
 		}
 	})
 }
@@ -169,8 +169,8 @@ func TestNoGhostsWhileTheStoreIsDown(t *testing.T) {
 		}
 		s.set(nil, nil)
 		<-time.After(time.Minute)
-		if s.released > 100 {
-			t.Errorf("released %d times after %d calls", s.released, s.decides)
+		if told := s.told(); told.released > 100 {
+			t.Errorf("released %d times after %d calls", told.released, told.decides)
 		}
 	})
 }

@@ -23,10 +23,16 @@ type leases struct {
 	held     driver.Slots
 	err      error // of every call
 	lostNews error // of decisions, after they were made
-	decides  int
-	renewed  int // leases
-	renewals int // calls
-	released int
+	count    toldOf
+}
+
+// toldOf counts what a store was told: decisions, calls to renew, and leases that were renewed and released.
+type toldOf struct{ decides, renewals, renewed, released int }
+
+func (s *leases) told() toldOf {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count
 }
 
 func newLeases() *leases { return &leases{held: driver.Slots{}} }
@@ -40,7 +46,7 @@ func (s *leases) set(err, lostNews error) {
 func (s *leases) Decide(_ context.Context, _ time.Time, batch []driver.Entry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.decides++
+	s.count.decides++
 	if s.err != nil {
 		return s.err
 	}
@@ -66,16 +72,16 @@ func (s *leases) Apply(_ context.Context, _ time.Time, changes []driver.Change) 
 		return s.err
 	}
 	if changes[0].Kind == driver.Renew {
-		s.renewals++
+		s.count.renewals++
 	}
 	for i := range changes {
 		c := &changes[i]
 		switch c.Kind {
 		case driver.Release:
-			s.released++
+			s.count.released++
 			s.held.Release(c.Lease)
 		case driver.Renew:
-			s.renewed++
+			s.count.renewed++
 			c.Lost = !s.held.Renew(c.Lease, time.Now().UnixMicro()+c.LeaseFor.Microseconds())
 		}
 	}
