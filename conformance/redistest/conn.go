@@ -143,13 +143,12 @@ type CommandStat struct {
 // CommandStats returns INFO commandstats by command name in lower case ("evalsha", "config|resetstat"). Reset it with
 // Do("CONFIG", "RESETSTAT").
 func (s *Server) CommandStats() (map[string]CommandStat, error) {
-	info, err := s.Do("INFO", "commandstats")
+	info, err := s.text("INFO", "commandstats")
 	if err != nil {
 		return nil, err
 	}
 	stats := map[string]CommandStat{}
-	text, _ := info.(string)
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(info) {
 		name, fields, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "cmdstat_"), ":")
 		if !ok {
 			continue
@@ -167,6 +166,22 @@ func (s *Server) CommandStats() (map[string]CommandStat, error) {
 		stats[name] = stat
 	}
 	return stats, nil
+}
+
+// Clients returns how many clients are connected, without the connections that belong to the kit and those with which
+// replicas, sentinels and nodes that move keys are connected.
+func (s *Server) Clients() (int, error) {
+	list, err := s.text("CLIENT", "LIST", "TYPE", "normal")
+	if err != nil {
+		return 0, err
+	}
+	count := -1 // the one that asks
+	for line := range strings.Lines(list) {
+		if !strings.Contains(line, " name=sentinel-") && !strings.Contains(line, " cmd=restore-asking ") {
+			count++
+		}
+	}
+	return count, nil
 }
 
 // infoField returns the value of a line "name:value" of INFO; empty where there is none.

@@ -6,4 +6,12 @@
 //
 //	srv := redistest.Start(t, redistest.Single)
 //	store := goredisstore.New(redis.NewClient(&redis.Options{Addr: srv.Addr()}))
+//
+// A cluster, and a primary that sentinels watch, are more than one server. Both need Redis 7.0 or later.
+//
+//	nodes := redistest.Start(t, redistest.Cluster).Nodes()
+//	store := goredisstore.New(redis.NewClusterClient(&redis.ClusterOptions{Addrs: nodes.Addrs()}))
+//	primary := nodes.Owner(nodes.Slot(key))
+//	primary.Stop()
+//	primary = nodes.AwaitFailover(primary)
 package redistest

@@ -20,6 +20,7 @@ type link struct {
 	client net.Conn
 	up     chan net.Conn // the server's connection, once, for replies
 	sent   atomic.Int64  // bytes of replies since the mode was set
+	spared atomic.Bool   // it is a replica's, which the proxy leaves alone
 
 	once   sync.Once
 	done   chan struct{}
@@ -43,16 +44,22 @@ func (l *link) requests() {
 	defer l.close()
 	r := bufio.NewReader(l.client)
 	for {
-		if _, err := r.Peek(1); err != nil || l.p.current().drop {
+		if _, err := r.Peek(1); err != nil || l.p.current(l).drop {
 			return
 		}
 		raw, name, err := readCommand(r)
 		if err != nil {
 			return
 		}
-		l.p.bytesUp.Add(int64(len(raw)))
-		l.p.commands.Add(1)
-		switch m := l.p.current(); {
+		// What a replica says after its first words: a PING, and AUTH where there is a password.
+		if l.p.spares && (strings.EqualFold(name, "REPLCONF") || strings.EqualFold(name, "PSYNC")) {
+			l.p.spare(l)
+		}
+		if !l.spared.Load() {
+			l.p.bytesUp.Add(int64(len(raw)))
+			l.p.commands.Add(1)
+		}
+		switch m := l.p.current(l); {
 		case m.drop:
 			return
 		case m.silence:
@@ -110,7 +117,7 @@ func (l *link) replies() {
 	for {
 		n, err := server.Read(buf)
 		if n > 0 {
-			c := chunk{data: bytes.Clone(buf[:n]), due: time.Now().Add(l.p.current().delay)}
+			c := chunk{data: bytes.Clone(buf[:n]), due: time.Now().Add(l.p.current(l).delay)}
 			select {
 			case line <- c:
 			case <-l.done:
@@ -133,7 +140,7 @@ func (l *link) deliver(line <-chan chunk) {
 				return
 			}
 		}
-		if !l.answer(l.p.current(), c.data) {
+		if !l.answer(l.p.current(l), c.data) {
 			return
 		}
 	}
@@ -150,7 +157,9 @@ func (l *link) answer(m *mode, data []byte) bool {
 		data = data[:min(int64(len(data)), max(0, m.cut-l.sent.Load()))]
 	}
 	n, err := l.client.Write(data)
-	l.p.bytesDown.Add(int64(n))
+	if !l.spared.Load() {
+		l.p.bytesDown.Add(int64(n))
+	}
 	if sent := l.sent.Add(int64(n)); err != nil || m.cutting && sent >= m.cut {
 		l.close()
 		return false

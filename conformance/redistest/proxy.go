@@ -14,11 +14,14 @@ import (
 // All methods may be called from several goroutines.
 type Proxy struct {
 	addr, upstream string
+	spares         bool // leaves connections of replicas alone
 
 	mu       sync.Mutex
 	mode     *mode
 	listener net.Listener // nil while refusing
 	links    map[*link]struct{}
+	spared   map[*link]struct{}
+	down     bool // the server is stopped, and the proxy with it
 	closed   bool
 	running  sync.WaitGroup
 
@@ -27,28 +30,37 @@ type Proxy struct {
 
 // mode is what happens to the traffic; it is replaced, never changed. The zero value passes everything.
 type mode struct {
-	silence, drop bool
-	delay         time.Duration
-	cut           int64 // bytes of replies before the connection is closed, where cutting is set
-	cutting       bool
-	garbage       string // raw reply, where it is not empty
-	garbageFor    []string
+	silence, drop, refuse bool
+	delay                 time.Duration
+	cut                   int64 // bytes of replies before the connection is closed, where cutting is set
+	cutting               bool
+	garbage               string // raw reply, where it is not empty
+	garbageFor            []string
 }
 
 // StartProxy starts a proxy in front of upstream (host:port). It ends with the test. It fails the test if it cannot listen.
 func StartProxy(t testing.TB, upstream string) *Proxy {
 	t.Helper()
-	// Not a port of the kernel's choice: an outgoing connection might take it while the proxy refuses.
-	l, err := listenAnywhere()
+	p, err := startProxy(t, upstream, false)
 	if err != nil {
 		t.Fatalf("redistest: proxy: %v", err)
 	}
-	p := &Proxy{addr: l.Addr().String(), upstream: upstream, mode: &mode{}, links: map[*link]struct{}{}}
+	return p
+}
+
+func startProxy(t testing.TB, upstream string, spares bool) (*Proxy, error) {
+	// Not a port of the kernel's choice: an outgoing connection might take it while the proxy refuses.
+	l, err := listenAnywhere()
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{addr: l.Addr().String(), upstream: upstream, spares: spares, mode: &mode{},
+		links: map[*link]struct{}{}, spared: map[*link]struct{}{}}
 	p.mu.Lock()
 	p.listen(l)
 	p.mu.Unlock()
 	t.Cleanup(p.close)
-	return p
+	return p, nil
 }
 
 // Addr returns host:port. It stays the same in every mode.
@@ -71,29 +83,29 @@ func (p *Proxy) Commands() int64 { return p.commands.Load() }
 func (p *Proxy) Bytes() (up, down int64) { return p.bytesUp.Load(), p.bytesDown.Load() }
 
 // Pass lets everything through.
-func (p *Proxy) Pass() { p.set(&mode{}, true) }
+func (p *Proxy) Pass() { p.set(&mode{}) }
 
 // Refuse closes the listener, so that new connections are refused, and every open connection.
-func (p *Proxy) Refuse() { p.set(&mode{}, false) }
+func (p *Proxy) Refuse() { p.set(&mode{refuse: true}) }
 
 // Silence accepts connections and reads from them, and never answers: a black hole.
 // A command that was swallowed is not sent later, and a reply that comes in meanwhile is lost.
-func (p *Proxy) Silence() { p.set(&mode{silence: true}, true) }
+func (p *Proxy) Silence() { p.set(&mode{silence: true}) }
 
 // Drop closes open connections at once, and new ones on their first byte.
-func (p *Proxy) Drop() { p.set(&mode{drop: true}, true) }
+func (p *Proxy) Drop() { p.set(&mode{drop: true}) }
 
 // Delay hands every reply on d later. Replies do not wait for each other, as on a long line.
-func (p *Proxy) Delay(d time.Duration) { p.set(&mode{delay: d}, true) }
+func (p *Proxy) Delay(d time.Duration) { p.set(&mode{delay: d}) }
 
 // Cut closes each connection after n more bytes of replies, which may be in the middle of one.
-func (p *Proxy) Cut(n int) { p.set(&mode{cut: int64(n), cutting: true}, true) }
+func (p *Proxy) Cut(n int) { p.set(&mode{cut: int64(n), cutting: true}) }
 
 // Garbage answers each command with the given raw bytes instead of asking the server: "+OK\r\n", ":1\r\n", "$-1\r\n",
 // "-LOADING wait\r\n". With names, only these commands are answered so, and the rest pass. A client that does not
 // wait for one reply before it sends the next command may get them in another order.
 func (p *Proxy) Garbage(reply string, commands ...string) {
-	p.set(&mode{garbage: reply, garbageFor: commands}, true)
+	p.set(&mode{garbage: reply, garbageFor: commands})
 }
 
 // answers says whether the mode makes up the reply to a command.
@@ -109,26 +121,40 @@ func (m *mode) answers(command string) bool {
 	return false
 }
 
-func (p *Proxy) set(m *mode, listening bool) {
+func (p *Proxy) set(m *mode) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return
 	}
 	p.mode = m
-	if !listening && p.listener != nil {
-		_ = p.listener.Close()
-		p.listener = nil
+	for l := range p.links {
+		l.sent.Store(0)
 	}
-	if !listening || m.drop {
+	p.adjust(m.refuse || m.drop)
+}
+
+// setDown makes the proxy of a node behave as the node's own port does when its process has ended, unless it is silent:
+// whoever connects is refused. Some clients take a connection that is accepted and closed for a sign of life.
+func (p *Proxy) setDown(down bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = down
+	p.adjust(down && !p.mode.silence)
+}
+
+// adjust closes open connections, if told so, and listens if it should; p.mu is held.
+func (p *Proxy) adjust(closing bool) {
+	if closing {
 		for l := range p.links {
 			l.close()
 		}
 	}
-	for l := range p.links {
-		l.sent.Store(0)
-	}
-	if listening && p.listener == nil {
+	switch listening := !p.mode.refuse && (!p.down || p.mode.silence); {
+	case !listening && p.listener != nil:
+		_ = p.listener.Close()
+		p.listener = nil
+	case listening && p.listener == nil:
 		p.relisten()
 	}
 }
@@ -173,22 +199,43 @@ func (p *Proxy) serve(client net.Conn) {
 	p.running.Go(l.replies)
 }
 
-func (p *Proxy) current() *mode {
+// passing is the mode of links that are spared.
+var passing = &mode{}
+
+func (p *Proxy) current(l *link) *mode {
+	if l.spared.Load() {
+		return passing
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.mode
+}
+
+// spare takes a link out of what modes concern and what is counted, unless it is closed.
+func (p *Proxy) spare(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, open := p.links[l]; open {
+		delete(p.links, l)
+		p.spared[l] = struct{}{}
+		l.spared.Store(true)
+	}
 }
 
 func (p *Proxy) forget(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.links, l)
+	delete(p.spared, l)
 }
 
 func (p *Proxy) close() {
-	p.set(&mode{}, false)
+	p.set(&mode{refuse: true})
 	p.mu.Lock()
 	p.closed = true
+	for l := range p.spared {
+		l.close()
+	}
 	p.mu.Unlock()
 	p.running.Wait()
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,84 +14,60 @@ import (
 	"time"
 )
 
-// Topology is what [Start] builds.
-type Topology int
-
-const (
-	// Single is one server. It is also what the zero value means.
-	Single Topology = iota
-	// Replica is a primary and one replica of it, in sync when Start returns.
-	Replica
-)
-
-// String returns the topology's name, as tests name their subtests.
-func (t Topology) String() string {
-	switch t {
-	case Single:
-		return "single"
-	case Replica:
-		return "replica"
-	}
-	return "topology " + strconv.Itoa(int(t))
-}
-
-// Option changes how the servers of a topology are started.
-type Option func(*options)
-
-type options struct{ args []string }
-
-// WithArgs adds arguments to the command line of every server: WithArgs("--maxmemory", "2mb").
-// They come after the kit's own, so that they win.
-func WithArgs(args ...string) Option {
-	return func(o *options) { o.args = append(o.args, args...) }
-}
-
-// patience bounds every wait of the kit: starting, restarting, replication, one command.
-// It is generous because the machine may be shared; nothing waits for it when all is well.
-const patience = 20 * time.Second
-
 // Server is one server process. The other processes of its topology are its peers.
 // Its methods may be called from several goroutines, but Stop, Restart, Pause and Resume of one server only one at a time.
 type Server struct {
-	t     testing.TB
-	dir   string
-	args  []string
-	peers []*Server
+	t         testing.TB
+	dir       string
+	plan      plan
+	peers     []*Server
+	nodes     *Nodes
+	sentinels *Sentinels
+	proxy     *Proxy
+	bus       int    // the port of the cluster bus
+	id        string // in the cluster
+	shard     int    // the same
+
+	port int
+
+	life   sync.Mutex // of the two below; never held while a server is asked, which may take long
+	proc   *process
+	paused bool
 
 	mu   sync.Mutex
-	port int
-	proc *process
 	conn *Conn // the kit's own, for Do; opened on demand
 }
 
-// Start starts the servers of a topology and returns the one to talk to: for [Replica] the primary.
-// They are killed when the test ends; if it failed, their logs are shown. Start fails the test if it cannot do its work.
-func Start(t testing.TB, topology Topology, opts ...Option) *Server {
-	t.Helper()
-	var o options
-	for _, opt := range opts {
-		opt(&o)
-	}
-	switch topology {
-	case Single:
-		return startOne(t, o.args)
-	case Replica:
-		primary := startOne(t, o.args)
-		args := []string{"--replicaof", "127.0.0.1 " + strconv.Itoa(primary.port)}
-		replica := startOne(t, append(args, o.args...))
-		replica.awaitSync()
-		primary.peers, replica.peers = []*Server{replica}, []*Server{primary}
-		return primary
-	}
-	t.Fatalf("redistest: %v is not built yet", topology)
-	return nil
+// plan is how a server is started, and started again.
+type plan struct {
+	args   []string
+	bus    bool                 // it is a node of a cluster
+	config func(*Server) string // the text of a sentinel's configuration file
+	ready  func(*Server) error  // is called whenever it was started
 }
 
 // Addr returns host:port. It stays the same over Stop and Restart.
 func (s *Server) Addr() string { return "127.0.0.1:" + strconv.Itoa(s.port) }
 
-// Peers returns the other servers of the topology: of a primary its replica, and the other way round.
+// Peers returns the other servers of the topology: of a primary its replica, and the other way round; of a node all the
+// others. Sentinels are nobody's peers.
 func (s *Server) Peers() []*Server { return s.peers }
+
+// Nodes returns the cluster that the server belongs to; nil in other topologies.
+func (s *Server) Nodes() *Nodes { return s.nodes }
+
+// Sentinels returns the sentinels that watch the server; nil in other topologies.
+func (s *Server) Sentinels() *Sentinels { return s.sentinels }
+
+// Proxy returns the proxy in front of a node that was started with [WithProxies]; nil for other servers.
+func (s *Server) Proxy() *Proxy { return s.proxy }
+
+// PID returns the number of the process, which Restart changes.
+func (s *Server) PID() int {
+	s.life.Lock()
+	defer s.life.Unlock()
+	return s.proc.pid()
+}
 
 // Do sends one command over a connection that belongs to the server, and returns the reply: string, int64, nil or
 // []any. A reply that is an error is returned as an [Error]; any other error means that the server could not be asked.
@@ -109,21 +87,37 @@ func (s *Server) Do(args ...string) (any, error) {
 	reply, err := s.conn.Do(args...)
 	var answer Error
 	if err != nil && !errors.As(err, &answer) {
-		s.disconnect()
+		_ = s.conn.Close()
+		s.conn = nil
 	}
 	return reply, err
 }
 
-// Stop kills the process, as a crash would. The data is gone: nothing is kept on disk.
-func (s *Server) Stop() {
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.disconnect()
-	s.proc.kill()
+// text is Do for replies that are text; the error tells who was asked what.
+func (s *Server) text(args ...string) (string, error) {
+	reply, err := s.Do(args...)
+	if err != nil {
+		return "", fmt.Errorf("%q on port %d: %w", args, s.port, err)
+	}
+	text, _ := reply.(string)
+	return text, nil
 }
 
-// Restart starts the server again on its port, empty, after killing it if it still runs.
+// Stop kills the process, as a crash would. The data is gone: nothing is kept on disk but what a node knows of its
+// cluster, and a sentinel of the servers that it watches.
+func (s *Server) Stop() {
+	s.life.Lock()
+	s.proc.kill()
+	s.life.Unlock()
+	s.disconnect()
+	if s.proxy != nil {
+		s.proxy.setDown(true)
+	}
+}
+
+// Restart starts the server again on its port, empty, after killing it if it still runs. A node has its identity in the
+// cluster still: a primary whose replica took over becomes the replica; one that is back before that is an empty primary,
+// and so is its replica.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()
@@ -140,47 +134,54 @@ func (s *Server) Restart() {
 // Pause stops the process where it is (SIGSTOP): connections stay open and are accepted, and nothing answers.
 func (s *Server) Pause() {
 	s.t.Helper()
-	if err := s.proc.pause(); err != nil {
-		s.t.Fatalf("redistest: pause: %v", err)
-	}
+	s.signal("pause", (*process).pause, true)
 }
 
 // Resume lets a paused process go on (SIGCONT).
 func (s *Server) Resume() {
 	s.t.Helper()
-	if err := s.proc.resume(); err != nil {
-		s.t.Fatalf("redistest: resume: %v", err)
-	}
+	s.signal("resume", (*process).resume, false)
 }
 
-func startOne(t testing.TB, args []string) *Server {
-	t.Helper()
-	s := &Server{t: t, dir: t.TempDir(), args: args}
-	t.Cleanup(s.cleanup)
+func (s *Server) signal(name string, send func(*process) error, paused bool) {
+	s.t.Helper()
+	s.life.Lock()
+	defer s.life.Unlock()
+	if err := send(s.proc); err != nil {
+		s.t.Fatalf("redistest: %s: %v", name, err)
+	}
+	s.paused = paused
+}
+
+// start starts the server for the first time.
+func (s *Server) start() (err error) {
 	// Between looking for a free port and the server's bind anybody may take it; then another one is tried.
-	var err error
 	for range 50 {
 		if s.port, err = freePort(); err != nil {
 			continue
 		}
+		if s.plan.bus {
+			if s.bus, err = freePort(); err != nil {
+				continue
+			}
+		}
+		if s.plan.config != nil {
+			if err := os.WriteFile(s.configFile(), []byte(s.plan.config(s)), 0o600); err != nil {
+				return err
+			}
+		}
 		if err = s.launch(); !errors.Is(err, errPortTaken) {
-			break
+			return err
 		}
 	}
-	if err != nil {
-		t.Fatalf("redistest: start: %v", err)
-	}
-	return s
+	return err
 }
 
 func (s *Server) cleanup() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.disconnect()
 	if s.proc == nil {
 		return
 	}
-	s.proc.kill()
+	s.Stop()
 	if s.t.Failed() {
 		s.t.Logf("redistest: log of the server on port %d:\n%s", s.port, s.proc.log)
 	}
@@ -209,29 +210,46 @@ func freePort() (int, error) {
 
 var errPortTaken = errors.New("the port is taken")
 
-// launch starts a process on s.port and returns when it answers.
-func (s *Server) launch() error {
-	args := append([]string{
+func (s *Server) configFile() string { return filepath.Join(s.dir, "redis.conf") }
+
+// commandLine returns the arguments of the program.
+func (s *Server) commandLine() []string {
+	if s.plan.config != nil {
+		return []string{s.configFile(), "--sentinel"}
+	}
+	args := []string{
 		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir, "--daemonize", "no",
 		"--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0",
-	}, s.args...)
-	proc, err := startProcess(args)
+	}
+	if s.plan.bus {
+		args = append(args, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(s.bus))
+	}
+	if s.proxy != nil {
+		for _, setting := range s.announcement() {
+			args = append(args, "--"+setting[0], setting[1])
+		}
+	}
+	return append(args, s.plan.args...)
+}
+
+// launch starts a process on s.port and returns when it answers.
+func (s *Server) launch() error {
+	proc, err := startProcess(s.commandLine())
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.proc = proc
-	s.mu.Unlock()
+	s.life.Lock()
+	s.proc, s.paused = proc, false
+	s.life.Unlock()
 	var last error
 	answers := poll(func() bool {
 		if proc.ended() {
 			return true
 		}
 		// Only our own process counts: if another server took the port first, it would answer as well.
-		info, err := s.Do("INFO", "server")
-		text, _ := info.(string)
+		info, err := s.text("INFO", "server")
 		last = err
-		return err == nil && infoField(text, "process_id") == strconv.Itoa(proc.pid())
+		return err == nil && infoField(info, "process_id") == strconv.Itoa(proc.pid())
 	})
 	switch {
 	case proc.ended() && strings.Contains(proc.log.String(), "Address already in use"):
@@ -241,39 +259,30 @@ func (s *Server) launch() error {
 	case !answers:
 		proc.kill()
 		return fmt.Errorf("no answer within %v (%v):\n%s", patience, last, proc.log)
+	case s.plan.ready != nil:
+		return s.plan.ready(s)
 	}
 	return nil
 }
 
-func (s *Server) awaitSync() {
-	s.t.Helper()
-	if !poll(func() bool {
-		info, _ := s.Do("INFO", "replication")
-		text, _ := info.(string)
-		return infoField(text, "master_link_status") == "up"
-	}) {
-		s.t.Fatalf("redistest: the replica on port %d is not in sync after %v", s.port, patience)
+// inSync says what a replica lacks.
+func (s *Server) inSync() error {
+	info, err := s.text("INFO", "replication")
+	if err != nil {
+		return err
 	}
+	if link := infoField(info, "master_link_status"); link != "up" {
+		return fmt.Errorf("the replica on port %d has the link %q to its primary", s.port, link)
+	}
+	return nil
 }
 
-// disconnect drops the kit's connection; s.mu is held.
+// disconnect drops the kit's connection.
 func (s *Server) disconnect() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.conn != nil {
 		_ = s.conn.Close()
 		s.conn = nil
-	}
-}
-
-// poll asks until ok is true, and says whether it was before patience ran out.
-func poll(ok func() bool) bool {
-	ticker := time.NewTicker(3 * time.Millisecond)
-	defer ticker.Stop()
-	for end := time.Now().Add(patience); ; <-ticker.C {
-		if ok() {
-			return true
-		}
-		if time.Now().After(end) {
-			return false
-		}
 	}
 }

@@ -112,7 +112,7 @@ func TestPortTaken(t *testing.T) {
 	if err := second.launch(); !errors.Is(err, errPortTaken) {
 		t.Fatalf("launch on a taken port: %v", err)
 	}
-	second.args = []string{"--no-such-option", "1"}
+	second.plan.args = []string{"--no-such-option", "1"}
 	if err := second.launch(); err == nil || errors.Is(err, errPortTaken) || !strings.Contains(err.Error(), "no-such-option") {
 		t.Fatalf("launch with a bad option: %v", err)
 	}
@@ -127,7 +127,7 @@ func TestNoServer(t *testing.T) {
 }
 
 func TestTopologyString(t *testing.T) {
-	if s := fmt.Sprint(Single, Replica, Topology(9)); s != "single replica topology 9" {
+	if s := fmt.Sprint(Single, Replica, Sentinel, Cluster, Topology(9)); s != "single replica sentinel cluster topology 9" {
 		t.Error(s)
 	}
 }
