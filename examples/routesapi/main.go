@@ -3,6 +3,8 @@
 //	go run ./examples/routesapi -framework gin -listen :8080
 //	curl -i -H 'X-Api-Key: key-acme' -d '{"stops":[{"lat":52.52,"lng":13.40},{"lat":48.14,"lng":11.58}]}' localhost:8080/v1/routes
 //
+// With "seconds":20 behind the stops it searches on for as long; acme may have four such solves at a time.
+//
 // With -redis redis://localhost:6379 -client goredis|rueidis its limits are shared by all processes that say the same. The
 // folder demo shows it under load.
 package main
@@ -23,6 +25,7 @@ import (
 	"github.com/headgate-go/headgate/examples/internal/stores"
 	"github.com/headgate-go/headgate/examples/routesapi/limits"
 	"github.com/headgate-go/headgate/examples/routesapi/mount"
+	"github.com/headgate-go/headgate/examples/routesapi/planner"
 	"github.com/headgate-go/headgate/examples/routesapi/service"
 	"github.com/headgate-go/headgate/examples/routesapi/tenants"
 )
@@ -77,7 +80,8 @@ func run(ctx context.Context, ln net.Listener, framework string, c limits.Config
 	case err = <-served: // the listener failed
 	case <-ctx.Done():
 	}
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	longest := (planner.MaxSeconds + 5) * time.Second
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest)
 	defer cancel()
 	return errors.Join(err, server.Shutdown(patience), gates.Close(patience))
 }

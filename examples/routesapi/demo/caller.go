@@ -30,9 +30,13 @@ type result struct {
 	refusedAt, told, again time.Duration
 	raw                    []byte
 
-	// What came of waiting as long as a later refusal said.
+	// What came of waiting as long as a later refusal said. Of those who run into a rate.
 	waited   time.Duration
 	admitted bool
+
+	// What was left of the budget when everything was over, and how many requests were worked on at a time. Of those who run
+	// into slots.
+	left, most int
 }
 
 func (r *result) refusals() (n int) {
@@ -40,6 +44,32 @@ func (r *result) refusals() (n int) {
 		n += count
 	}
 	return n
+}
+
+// together adds up what became of a client over several connections.
+func together(callers []*caller) *result {
+	sum := callers[0].result
+	sum.refused = map[string]int{}
+	for n, c := range callers {
+		for policy, count := range c.refused {
+			sum.refused[policy] += count
+		}
+		if n == 0 {
+			continue
+		}
+		sum.sent, sum.letIn, sum.cost = sum.sent+c.sent, sum.letIn+c.letIn, sum.cost+c.cost
+		sum.wrong = append(sum.wrong, c.wrong...)
+		if c.first.Before(sum.first) {
+			sum.first = c.first
+		}
+		if c.last.After(sum.last) {
+			sum.last = c.last
+		}
+		if len(c.raw) > 0 && (len(sum.raw) == 0 || c.refusedAt < sum.refusedAt) {
+			sum.refusedAt, sum.told, sum.again, sum.raw = c.refusedAt, c.told, c.again, c.raw
+		}
+	}
+	return &sum
 }
 
 // caller sends a client's requests over one connection, one after another.
@@ -67,11 +97,10 @@ func (c *caller) send(ctx context.Context, length time.Duration) {
 	defer cancel()
 	tick := time.NewTicker(c.every)
 	defer tick.Stop()
-	for {
+	for ctx.Err() == nil { // a tick may be due as well
 		c.one()
 		select {
 		case <-ctx.Done():
-			return
 		case <-tick.C:
 		}
 	}
@@ -94,6 +123,30 @@ func (c *caller) waitAsTold(ctx context.Context) (waited time.Duration, admitted
 		return answer.retryAfter, c.one().refusedBy == ""
 	}
 	return 0, false // it was never refused
+}
+
+// afterwards asks the API what there is left of the budget, and how many solves of the tenant ran at a time. It asks from
+// another address: the tenant's budget is then the one that the answer tells of, since the address's is all but full.
+func (c *caller) afterwards() (left, most int, err error) {
+	c.addr = "203.0.113.250"
+	key := c.request(0).key
+	_, header, _, err := c.roundTrip(request{method: "GET", path: "/v1/routes/r1", key: key})
+	if err != nil {
+		return 0, 0, err
+	}
+	if limit := header.Get("RateLimit-Limit"); limit != strconv.Itoa(c.limit.rule.Capacity()) {
+		return 0, 0, fmt.Errorf("asked what is left of a limit of %d, told of one of %q", c.limit.rule.Capacity(), limit)
+	}
+	if left, err = strconv.Atoi(header.Get("RateLimit-Remaining")); err != nil {
+		return 0, 0, err
+	}
+	_, _, body, err := c.roundTrip(request{method: "GET", path: "/v1/analytics/solves", key: key})
+	if err != nil {
+		return 0, 0, err
+	}
+	var report struct{ Most int }
+	err = json.Unmarshal(body, &report)
+	return left + 1, report.Most, err // 1 is what it cost to ask
 }
 
 type answer struct {

@@ -18,7 +18,7 @@ type finding struct {
 // check holds the results against what the limits say. The upper bound is exact, since all decisions about a client
 // lie between its first request and its last answer. The lower one leaves a slow machine nearly a burst of room.
 func check(results []*result) []finding {
-	var answers, free, bounds, waits []error
+	var answers, free, bounds, held, waits []error
 	limited := 0
 	for _, r := range results {
 		answers = append(answers, each(r, checkAnswers(r))...)
@@ -27,6 +27,10 @@ func check(results []*result) []finding {
 			continue
 		}
 		limited++
+		if r.limit.slots != nil {
+			held = append(held, each(r, checkHeld(r))...)
+			continue
+		}
 		bounds = append(bounds, each(r, checkLimited(r))...)
 		waits = append(waits, each(r, checkWaits(r))...)
 	}
@@ -36,7 +40,8 @@ func check(results []*result) []finding {
 	return []finding{
 		{"every request was answered, by the API or by the limiter that it should run into", errors.Join(answers...)},
 		{"who kept to the plan, and the health checks, were never refused", errors.Join(free...)},
-		{"everybody else got at least the rate, and at most the burst and the rate", errors.Join(bounds...)},
+		{"who sent too much got at least the rate, and at most the burst and the rate", errors.Join(bounds...)},
+		{"who held too much had all its slots, never one more, and paid for no refused solve", errors.Join(held...)},
 		{"who waited as long as Retry-After said was let in", errors.Join(waits...)},
 	}
 }
@@ -99,6 +104,33 @@ func checkWaits(r *result) (errs []error) {
 		errs = append(errs, fmt.Errorf("waited %v as told, and was refused again", r.waited))
 	}
 	return errs
+}
+
+// checkHeld: what the API counted as running at a time was counted while the slots were held, so that bound is exact too.
+func checkHeld(r *result) (errs []error) {
+	if r.refusals() == 0 {
+		errs = append(errs, errors.New("never refused, though it asked for more than its slots"))
+	}
+	if r.most != r.limit.slots.count {
+		errs = append(errs, fmt.Errorf("%d at a time; it has %d slots, and asked for more", r.most, r.limit.slots.count))
+	}
+	if low, high := r.fitting(); r.letIn < low || r.letIn > high {
+		errs = append(errs, fmt.Errorf("%d were let in; its slots say %d to %d", r.letIn, low, high))
+	}
+	if full := r.limit.rule.Capacity(); r.left != full {
+		errs = append(errs, fmt.Errorf("%d of %d were left afterwards; what was let in leaves all", r.left, full))
+	}
+	if r.told != time.Second {
+		errs = append(errs, fmt.Errorf("Retry-After was %v, not 1s", r.told))
+	}
+	return errs
+}
+
+// fitting returns how many requests the slots let in between the first request and the last answer, if each holds one for as
+// long as it must, and on a slow machine for up to twice as long.
+func (r *result) fitting() (low, high int) {
+	high = r.limit.slots.count * int(r.last.Sub(r.first)/r.limit.slots.held)
+	return high / 2, high
 }
 
 // allowed returns how much cost the limit lets in between the first request and the last answer, of a client that always

@@ -23,11 +23,15 @@ func goodTable() []*result {
 		}
 		return r
 	}
+	holder := row("holder", 380, 44, 176, &ceiling{"solves", limit.PerSecond(20), &slots{4, time.Second}}) // 24 to 48
+	holder.told, holder.left, holder.most = time.Second, 100, 4
+	holder.again, holder.waited, holder.admitted = 0, 0, false
 	return []*result{
 		row("calm", 60, 60, 168, nil),
-		row("loop", 2000, 80, 80, &ceiling{"tenant", limit.PerSecond(5)}), // 60 to 85
-		row("poller", 240, 85, 85, &ceiling{"analytics", limit.PerSecond(5)}),
+		row("loop", 2000, 80, 80, &ceiling{"tenant", limit.PerSecond(5), nil}), // 60 to 85
+		row("poller", 240, 85, 85, &ceiling{"analytics", limit.PerSecond(5), nil}),
 		row("monitor", 120, 120, 0, nil),
+		holder,
 	}
 }
 
@@ -47,13 +51,14 @@ func TestCheckAcceptsWhatTheLimitsSay(t *testing.T) {
 	}
 	fast := goodTable()
 	fast[1].cost = 85 // the burst and the rate, to the last token
+	fast[4].letIn, fast[4].refused["solves"] = 48, 332
 	if n, text := problems(fast); n > 0 {
 		t.Errorf("the upper bound itself is not accepted: %s", text)
 	}
 }
 
 func TestCheckFindsWrongNumbers(t *testing.T) {
-	const calm, loop, poller, monitor = 0, 1, 2, 3
+	const calm, loop, poller, monitor, holder = 0, 1, 2, 3, 4
 	for name, c := range map[string]struct {
 		spoil func(table []*result)
 		want  string
@@ -73,7 +78,16 @@ func TestCheckFindsWrongNumbers(t *testing.T) {
 		"refused after waiting as told":    {func(t []*result) { t[poller].admitted = false }, "poller: waited 2s as told, and was refused again"},
 		"no refusal to wait for":           {func(t []*result) { t[poller].waited = 0 }, "not refused any more"},
 		"nobody to compare with":           {func(t []*result) { t[calm].limit, t[monitor].limit = t[loop].limit, t[loop].limit }, "there must be clients"},
-		"nobody who asks for more than he": {func(t []*result) { t[loop].limit, t[poller].limit = nil, nil }, "there must be clients"},
+		"nobody who asks for more than he": {func(t []*result) { t[loop].limit, t[poller].limit, t[holder].limit = nil, nil, nil }, "there must be clients"},
+		"one solve more than slots":        {func(t []*result) { t[holder].most = 5 }, "holder: 5 at a time; it has 4 slots"},
+		"a slot that nobody got":           {func(t []*result) { t[holder].most = 3 }, "holder: 3 at a time; it has 4 slots"},
+		"the slots let too many in":        {func(t []*result) { t[holder].letIn, t[holder].refused["solves"] = 49, 331 }, "49 were let in; its slots say 24 to 48"},
+		"the slots let too few in":         {func(t []*result) { t[holder].letIn, t[holder].refused["solves"] = 23, 357 }, "its slots say 24 to 48"},
+		"refused solves were charged":      {func(t []*result) { t[holder].left = 99 }, "99 of 100 were left afterwards"},
+		"more left than there can be":      {func(t []*result) { t[holder].left = 101 }, "101 of 100 were left"},
+		"the slots refuse nobody":          {func(t []*result) { t[holder].sent, t[holder].refused = 44, nil }, "holder: never refused"},
+		"the rate refuses the holder":      {func(t []*result) { t[holder].refused = map[string]int{"solves": 335, "tenant": 1} }, `refused by "tenant", not by "solves"`},
+		"another wait for a slot":          {func(t []*result) { t[holder].told = 3 * time.Second }, "Retry-After was 3s, not 1s"},
 	} {
 		table := goodTable()
 		c.spoil(table)
@@ -98,13 +112,20 @@ func TestVerdictIsAnErrorThatSaysWhatIsWrong(t *testing.T) {
 
 func TestReportFitsTheScreen(t *testing.T) {
 	var out bytes.Buffer
-	table := goodTable()
-	for i, c := range clients() {
-		table[i%len(table)].client = c
+	var table []*result
+	for _, c := range clients() {
+		like := 0
+		if c.limit != nil {
+			like = map[bool]int{true: 1, false: 4}[c.limit.slots == nil]
+		}
+		r := goodTable()[like]
+		r.client = c
+		table = append(table, r)
 	}
 	opening(&out, "nethttp", len(table), shortest)
 	traffic(&out, table)
 	timing(&out, table)
+	holding(&out, table)
 	refusal(&out, table)
 	for text := range strings.Lines(out.String()) {
 		text = strings.TrimSuffix(text, "\n")

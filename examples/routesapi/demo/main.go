@@ -1,6 +1,7 @@
 // Demo shows the limits of the route-planning API on a bad morning: it starts the API on a free loopback port, sends it a
-// well-behaved tenant, a retry loop without backoff, a nightly batch, a poller and somebody who invents API keys, tells what
-// became of each, and checks that it is what the limits say. It ends by itself, with exit status 1 if a check fails.
+// well-behaved tenant, a retry loop without backoff, a nightly batch, one who has many slow solves run at once, a poller and
+// somebody who invents API keys, tells what became of each, and checks that it is what the limits say. It ends by itself,
+// with exit status 1 if a check fails.
 package main
 
 import (
@@ -9,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"os"
 	"os/signal"
@@ -56,22 +56,34 @@ func demo(ctx context.Context, out io.Writer, framework string, morning time.Dur
 	opening(out, framework, len(all), morning)
 	results := make([]*result, len(all))
 	begin := time.Now()
-	everybody(all, func(i int) {
-		c := newCaller(base, all[i], begin)
-		defer c.close()
-		c.send(ctx, morning)
-		r := c.result // what is reported is the morning, without what follows
-		r.refused = maps.Clone(r.refused)
-		if all[i].limit != nil {
-			r.waited, r.admitted = c.waitAsTold(ctx)
+	everybody(len(all), func(i int) {
+		callers := make([]*caller, max(1, all[i].connections))
+		everybody(len(callers), func(n int) {
+			callers[n] = newCaller(base, all[i], begin)
+			callers[n].send(ctx, morning)
+		})
+		results[i] = together(callers) // what is reported is the morning, without what follows
+		switch limit := all[i].limit; {
+		case limit == nil:
+		case limit.slots != nil:
+			left, most, err := callers[0].afterwards()
+			if err != nil {
+				results[i].wrong = append(results[i].wrong, err.Error())
+			}
+			results[i].left, results[i].most = left, most
+		default:
+			results[i].waited, results[i].admitted = callers[0].waitAsTold(ctx)
 		}
-		results[i] = &r
+		for _, c := range callers {
+			c.close()
+		}
 	})
 	if ctx.Err() != nil {
 		return errors.New("interrupted")
 	}
 	traffic(out, results)
 	timing(out, results)
+	holding(out, results)
 	refusal(out, results)
 	return verdict(out, check(results))
 }
@@ -101,10 +113,10 @@ func start(framework string) (base string, end func() error, err error) {
 	}, nil
 }
 
-// everybody runs one goroutine for each client and waits for all.
-func everybody(all []client, run func(i int)) {
+// everybody runs one goroutine for each of so many and waits for all.
+func everybody(count int, run func(i int)) {
 	var wg sync.WaitGroup
-	for i := range all {
+	for i := range count {
 		wg.Go(func() { run(i) })
 	}
 	wg.Wait()

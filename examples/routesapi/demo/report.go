@@ -23,7 +23,8 @@ var titles = map[string]string{"gin": "Gin", "echo": "Echo", "fiber": "Fiber", "
 // opening tells what is going to happen, before the wait.
 func opening(out io.Writer, framework string, clients int, morning time.Duration) {
 	fmt.Fprintf(out, "\nA BAD MORNING AT THE ROUTE-PLANNING API\n\n")
-	fmt.Fprintf(out, "%s, counters in this process, real sockets. A route costs its stops, everything else costs 1.\n", titles[framework])
+	fmt.Fprintf(out, "%s, counters in this process, real sockets. A route costs its stops, everything else costs 1;\n", titles[framework])
+	fmt.Fprintf(out, "what turns out to be the same place is given back when the route is planned.\n")
 	fmt.Fprintf(out, "The demo plays the load balancer too, so every client has an address of its own.\n\n")
 	row := func(cells ...any) { line(out, "  %-10s %-23s %-21s %s", cells...) }
 	row("limiter", "each", "requests", "limit")
@@ -32,6 +33,9 @@ func opening(out io.Writer, framework string, clients int, morning time.Duration
 	row("tenant", "tenant, plan free", "all with an API key", ruleText(limits.Of(tenants.Free)))
 	row("", "        plan team", "", ruleText(limits.Of(tenants.Team)))
 	row("", "        plan enterprise", "", "  "+ruleText(limits.Of(tenants.Enterprise)))
+	row("solves", "tenant, plan free", "POST /v1/routes", slotsText(tenants.Free))
+	row("", "        plan team", "", slotsText(tenants.Team))
+	row("", "        plan enterprise", "", slotsText(tenants.Enterprise))
 	row("analytics", "tenant", "GET /v1/analytics/*", ruleText(limits.Analytics))
 	fmt.Fprintf(out, "\n%d clients send for %s ...\n\n", clients, whole(morning))
 }
@@ -43,6 +47,8 @@ func ruleText(r limit.Rule) string {
 	count, _ := r.Rate()
 	return fmt.Sprintf("%3d a second, bursts to %3d", count, r.Capacity())
 }
+
+func slotsText(plan tenants.Plan) string { return fmt.Sprintf("%3d at a time", limits.Solves(plan)) }
 
 // traffic tells what everybody sent, and what became of it.
 func traffic(out io.Writer, results []*result) {
@@ -68,14 +74,14 @@ func byLimiter(refused map[string]int) string {
 	return strings.Join(list, ", ")
 }
 
-// timing tells how much the refused clients got of what they asked for, and when.
+// timing tells how much those who ran into a rate got of what they asked for, and when.
 func timing(out io.Writer, results []*result) {
 	row := func(cells ...any) { line(out, "  %-10s %11s %16s %12s %12s %13s  %s", cells...) }
 	row("", "cost", "what the limit", "first 429", "Retry-After", "let in again", "waited as")
 	row("client", "let in", "allows", "after", "said", "after", "told")
 	under(out, 10, 11, 16, 12, 12, 13, -15)
 	for _, r := range results {
-		if r.limit == nil {
+		if r.limit == nil || r.limit.slots != nil {
 			continue
 		}
 		low, high := r.allowed()
@@ -85,12 +91,31 @@ func timing(out io.Writer, results []*result) {
 	fmt.Fprintln(out)
 }
 
-// refusal shows one refusal as it came over the wire.
-func refusal(out io.Writer, results []*result) {
+// holding tells how much those who ran into slots got, how many at a time, and what is left of their budget.
+func holding(out io.Writer, results []*result) {
+	row := func(cells ...any) { line(out, "  %-10s %11s %16s %12s %12s %13s  %s", cells...) }
+	row("", "solves", "what the slots", "first 429", "Retry-After", "at a time,", "stops left")
+	row("client", "let in", "allow", "after", "said", "at most", "afterwards")
+	under(out, 10, 11, 16, 12, 12, 13, -15)
 	for _, r := range results {
-		if len(r.raw) == 0 {
+		if r.limit == nil || r.limit.slots == nil {
 			continue
 		}
+		low, high := r.fitting()
+		row(r.name, thousands(r.letIn), thousands(low)+" to "+thousands(high), seconds(r.refusedAt), whole(r.told),
+			fmt.Sprintf("%d of %d", r.most, r.limit.slots.count), fmt.Sprintf("%d of %d", r.left, r.limit.rule.Capacity()))
+	}
+	fmt.Fprintln(out)
+}
+
+// refusal shows a refusal by a rate and one by slots, as they came over the wire.
+func refusal(out io.Writer, results []*result) {
+	shown := map[bool]bool{}
+	for _, r := range results {
+		if len(r.raw) == 0 || shown[r.limit.slots != nil] {
+			continue
+		}
+		shown[r.limit.slots != nil] = true
 		fmt.Fprintf(out, "The first refusal of %s, as it came over the wire (the body is one line, wrapped here):\n\n", r.name)
 		for text := range strings.Lines(strings.TrimSuffix(string(r.raw), "\r\n")) {
 			for _, part := range wrap(strings.TrimRight(text, "\r\n"), width-4) {
@@ -98,7 +123,6 @@ func refusal(out io.Writer, results []*result) {
 			}
 		}
 		fmt.Fprintln(out)
-		return
 	}
 }
 

@@ -34,7 +34,8 @@ var (
 )
 
 // Of returns the limit of a plan. It counts stops: planning is what costs us, and it grows with them. A route with more
-// stops than the burst can never be planned, so the burst is also the longest route of the plan.
+// stops than the burst can never be planned, so the burst is also the longest route of the plan. What turns out to be the
+// same place is given back when the route is planned; see package mount.
 func Of(plan tenants.Plan) limit.Rule {
 	switch plan {
 	case tenants.Enterprise:
@@ -43,6 +44,18 @@ func Of(plan tenants.Plan) limit.Rule {
 		return limit.PerSecond(20) // bursts to 100
 	}
 	return limit.PerSecond(5) // bursts to 25
+}
+
+// Solves returns how many routes a tenant of a plan may have planned at a time. The rate counts stops, and knows nothing of
+// how long a search takes: a few small ones can keep the solver busy for as long as they like.
+func Solves(plan tenants.Plan) int {
+	switch plan {
+	case tenants.Enterprise:
+		return 20
+	case tenants.Team:
+		return 4
+	}
+	return 2
 }
 
 // Config is what differs between production, demo and tests. The zero value is an API that is reached directly, and
@@ -84,6 +97,17 @@ func New(table *tenants.Table, c Config) (*Gates, error) {
 				Cost:         cost,
 				OnMissingKey: gate.MissingKeyReject, // behind authentication there is a tenant, or we mounted it wrongly
 			},
+			gate.ConcurrentRequests{ // in this gate, so that who gets no slot pays no stops, and the other way round
+				Name:  "solves",
+				Max:   Solves(tenants.Free),
+				Key:   gate.Value(Tenant),
+				Match: planning,
+				MaxFor: func(_ gate.Request, tenant string) (int, bool) {
+					plan, ok := table.PlanOf(tenant)
+					return Solves(plan), ok
+				},
+				OnMissingKey: gate.MissingKeyReject,
+			},
 			gate.RequestRate{
 				Name:         "analytics",
 				Limit:        Analytics,
@@ -107,7 +131,8 @@ func (g *Gates) Close(ctx context.Context) error {
 	return errors.Join(g.Client.Close(ctx), g.Tenant.Close(ctx))
 }
 
-// cost weighs a route by its stops, which were counted when its request was read; everything else costs 1.
+// cost weighs a route by its stops, which were counted when its request was read; everything else costs 1. That is an
+// estimate: the planner may find less to do.
 func cost(r gate.Request) int {
 	if n, ok := r.Value(Stops).(int); ok {
 		return n

@@ -27,14 +27,14 @@ func Echo(api *service.API, gates *limits.Gates) Server {
 			return next(c)
 		}
 	}
-	readStops := func(next echo.HandlerFunc) echo.HandlerFunc {
+	readTask := func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			stops, refused := service.ReadStops(c.Request().Body)
+			task, refused := service.ReadTask(c.Request().Body)
 			if refused != nil {
 				return send(c, *refused)
 			}
-			c.Set(limits.Stops, len(stops))
-			c.Set(parsed, stops)
+			c.Set(limits.Stops, len(task.Stops))
+			c.Set(parsed, task)
 			return next(c)
 		}
 	}
@@ -54,9 +54,9 @@ func Echo(api *service.API, gates *limits.Gates) Server {
 	e.Use(echogate.Middleware(gates.Client))
 	e.GET("/healthz", func(c echo.Context) error { return send(c, service.Health()) })
 	e.POST("/v1/routes", func(c echo.Context) error {
-		stops, _ := c.Get(parsed).([]planner.Stop)
-		return send(c, api.Plan(c.Request().Context(), tenantOf(c), stops))
-	}, auth, readStops, tenantGate)
+		task, _ := c.Get(parsed).(planner.Task)
+		return send(c, plan(c.Request().Context(), api, tenantOf(c), task))
+	}, auth, readTask, tenantGate)
 	e.GET("/v1/routes/:id", func(c echo.Context) error {
 		return send(c, api.Route(tenantOf(c), c.Param("id")))
 	}, auth, tenantGate)

@@ -31,13 +31,13 @@ func Fiber(api *service.API, gates *limits.Gates) Server {
 		c.Locals(limits.Tenant, tenant)
 		return c.Next()
 	}
-	readStops := func(c *fiber.Ctx) error {
-		stops, refused := service.ReadStops(bytes.NewReader(c.Body()))
+	readTask := func(c *fiber.Ctx) error {
+		task, refused := service.ReadTask(bytes.NewReader(c.Body()))
 		if refused != nil {
 			return send(c, *refused)
 		}
-		c.Locals(limits.Stops, len(stops))
-		c.Locals(parsed, stops)
+		c.Locals(limits.Stops, len(task.Stops))
+		c.Locals(parsed, task)
 		return c.Next()
 	}
 	tenantGate := fibergate.Middleware(gates.Tenant)
@@ -57,9 +57,9 @@ func Fiber(api *service.API, gates *limits.Gates) Server {
 	})
 	app.Use(fibergate.Middleware(gates.Client))
 	app.Get("/healthz", func(c *fiber.Ctx) error { return send(c, service.Health()) })
-	app.Post("/v1/routes", auth, readStops, tenantGate, func(c *fiber.Ctx) error {
-		stops, _ := c.Locals(parsed).([]planner.Stop)
-		return send(c, api.Plan(c.UserContext(), tenantOf(c), stops))
+	app.Post("/v1/routes", auth, readTask, tenantGate, func(c *fiber.Ctx) error {
+		task, _ := c.Locals(parsed).(planner.Task)
+		return send(c, plan(c.UserContext(), api, tenantOf(c), task))
 	})
 	app.Get("/v1/routes/:id", auth, tenantGate, func(c *fiber.Ctx) error {
 		return send(c, api.Route(tenantOf(c), c.Params("id")))

@@ -23,15 +23,15 @@ func Gin(api *service.API, gates *limits.Gates) Server {
 		}
 		c.Set(limits.Tenant, tenant)
 	}
-	readStops := func(c *gin.Context) {
-		stops, refused := service.ReadStops(c.Request.Body)
+	readTask := func(c *gin.Context) {
+		task, refused := service.ReadTask(c.Request.Body)
 		if refused != nil {
 			send(c, *refused)
 			c.Abort()
 			return
 		}
-		c.Set(limits.Stops, len(stops))
-		c.Set(parsed, stops)
+		c.Set(limits.Stops, len(task.Stops))
+		c.Set(parsed, task)
 	}
 	tenantGate := gingate.Middleware(gates.Tenant)
 
@@ -39,9 +39,9 @@ func Gin(api *service.API, gates *limits.Gates) Server {
 	r := gin.New()
 	r.Use(gingate.Middleware(gates.Client))
 	r.GET("/healthz", func(c *gin.Context) { send(c, service.Health()) })
-	r.POST("/v1/routes", auth, readStops, tenantGate, func(c *gin.Context) {
-		stops, _ := c.MustGet(parsed).([]planner.Stop)
-		send(c, api.Plan(c.Request.Context(), c.GetString(limits.Tenant), stops))
+	r.POST("/v1/routes", auth, readTask, tenantGate, func(c *gin.Context) {
+		task, _ := c.MustGet(parsed).(planner.Task)
+		send(c, plan(c.Request.Context(), api, c.GetString(limits.Tenant), task))
 	})
 	r.GET("/v1/routes/:id", auth, tenantGate, func(c *gin.Context) {
 		send(c, api.Route(c.GetString(limits.Tenant), c.Param("id")))

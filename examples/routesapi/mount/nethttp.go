@@ -29,15 +29,15 @@ func NetHTTP(api *service.API, gates *limits.Gates) Server {
 			next.ServeHTTP(w, r.WithContext(gate.WithValue(r.Context(), limits.Tenant, tenant)))
 		})
 	}
-	readStops := func(next http.Handler) http.Handler {
+	readTask := func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			stops, refused := service.ReadStops(r.Body)
+			task, refused := service.ReadTask(r.Body)
 			if refused != nil {
 				send(w, *refused)
 				return
 			}
-			ctx := gate.WithValue(r.Context(), limits.Stops, len(stops))
-			next.ServeHTTP(w, r.WithContext(gate.WithValue(ctx, parsed, stops)))
+			ctx := gate.WithValue(r.Context(), limits.Stops, len(task.Stops))
+			next.ServeHTTP(w, r.WithContext(gate.WithValue(ctx, parsed, task)))
 		})
 	}
 	tenantGate := httpgate.Middleware(gates.Tenant)
@@ -48,9 +48,9 @@ func NetHTTP(api *service.API, gates *limits.Gates) Server {
 
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { send(w, service.Health()) })
-	mux.Handle("POST /v1/routes", auth(readStops(tenantGate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		stops, _ := gate.ContextValue(r.Context(), parsed).([]planner.Stop)
-		send(w, api.Plan(r.Context(), tenantOf(r), stops))
+	mux.Handle("POST /v1/routes", auth(readTask(tenantGate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		task, _ := gate.ContextValue(r.Context(), parsed).(planner.Task)
+		send(w, plan(r.Context(), api, tenantOf(r), task))
 	})))))
 	mux.Handle("GET /v1/routes/{id}", auth(tenantGate(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		send(w, api.Route(tenantOf(r), r.PathValue("id")))

@@ -40,15 +40,18 @@ type API struct {
 	trips map[string]*history // by tenant
 }
 
-// history is the last trips of a tenant; the first of them has the number forgotten+1.
+// history is the last trips of a tenant; the first of them has the number forgotten+1. Of the solves, how many run now, how
+// many ran at a time at most, and how many were given up.
 type history struct {
-	trips     []trip
-	forgotten int
+	trips                  []trip
+	forgotten              int
+	running, most, givenUp int
 }
 
 type trip struct {
-	ID    string `json:"id"`
-	Stops int    `json:"stops"`
+	ID     string `json:"id"`
+	Stops  int    `json:"stops"`
+	Places int    `json:"places"`
 	planner.Trip
 }
 
@@ -66,34 +69,48 @@ func (a *API) Authenticate(key string) (tenant string, refused *Reply) {
 	return t.Name, nil
 }
 
-// ReadStops reads the stops of a route to be planned, {"stops":[{"lat":52.5,"lng":13.4},...]}, and no more of the body than
-// it may have. If refused is not nil, it is the answer.
-func ReadStops(body io.Reader) (stops []planner.Stop, refused *Reply) {
+// ReadTask reads what is to be planned, {"stops":[{"lat":52.5,"lng":13.4},...],"seconds":2}, and no more of the body than it
+// may have. Seconds may be left out. If refused is not nil, it is the answer.
+func ReadTask(body io.Reader) (task planner.Task, refused *Reply) {
 	text, err := io.ReadAll(io.LimitReader(body, maxBody+1))
 	if err != nil {
-		return nil, invalid(400, "the body could not be read")
+		return task, invalid(400, "the body could not be read")
 	}
 	if len(text) > maxBody {
-		return nil, invalid(413, fmt.Sprintf("the body is longer than %d bytes", maxBody))
+		return task, invalid(413, fmt.Sprintf("the body is longer than %d bytes", maxBody))
 	}
-	var request struct {
-		Stops []planner.Stop `json:"stops"`
+	if err := json.Unmarshal(text, &task); err != nil {
+		return task, invalid(400, "the body is not {\"stops\":[{\"lat\":52.5,\"lng\":13.4},...],\"seconds\":2}")
 	}
-	if err := json.Unmarshal(text, &request); err != nil {
-		return nil, invalid(400, "the body is not {\"stops\":[{\"lat\":52.5,\"lng\":13.4},...]}")
+	if err := planner.Check(task); err != nil {
+		return task, invalid(400, err.Error())
 	}
-	if err := planner.Check(request.Stops); err != nil {
-		return nil, invalid(400, err.Error())
-	}
-	return request.Stops, nil
+	return task, nil
 }
 
-// Plan answers POST /v1/routes: it plans a trip and remembers it.
-func (a *API) Plan(ctx context.Context, tenant string, stops []planner.Stop) Reply {
-	solved, err := planner.Solve(ctx, stops)
+// Plan answers POST /v1/routes: it plans a trip and remembers it. Worked is on how many places it worked for that, also
+// where it was given up.
+func (a *API) Plan(ctx context.Context, tenant string, task planner.Task) (reply Reply, worked int) {
+	h := a.begin(tenant)
+	solved, worked, err := planner.Solve(ctx, task)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	h.running--
 	if err != nil {
-		return *failure(503, "canceled_error", "Planning was given up, as the caller has.")
+		h.givenUp++
+		return *failure(503, "canceled_error", "Planning was given up, as the caller has."), worked
 	}
+	if len(h.trips) == kept {
+		h.trips = append(h.trips[:0], h.trips[1:]...)
+		h.forgotten++
+	}
+	t := trip{ID: "r" + strconv.Itoa(h.forgotten+len(h.trips)+1), Stops: len(task.Stops), Places: worked, Trip: solved}
+	h.trips = append(h.trips, t)
+	return success(201, t), worked
+}
+
+// begin books the begin of a solve.
+func (a *API) begin(tenant string) *history {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h := a.trips[tenant]
@@ -101,13 +118,9 @@ func (a *API) Plan(ctx context.Context, tenant string, stops []planner.Stop) Rep
 		h = &history{}
 		a.trips[tenant] = h
 	}
-	if len(h.trips) == kept {
-		h.trips = append(h.trips[:0], h.trips[1:]...)
-		h.forgotten++
-	}
-	t := trip{ID: "r" + strconv.Itoa(h.forgotten+len(h.trips)+1), Stops: len(stops), Trip: solved}
-	h.trips = append(h.trips, t)
-	return success(201, t)
+	h.running++
+	h.most = max(h.most, h.running)
+	return h
 }
 
 // Route answers GET /v1/routes/:id with a trip that the tenant planned before. Those of others do not exist for it.
@@ -123,31 +136,41 @@ func (a *API) Route(tenant, id string) Reply {
 	return Failure(404)
 }
 
-// Analytics answers GET /v1/analytics/*. The only report is "distance": it sorts all that is remembered.
+// Analytics answers GET /v1/analytics/* with a report: "distance" sorts all trips that are remembered, "solves" tells how many
+// are planned at a time.
 func (a *API) Analytics(tenant, report string) Reply {
-	if report != "distance" {
-		return Failure(404)
+	a.mu.Lock()
+	var h history
+	if known := a.trips[tenant]; known != nil {
+		h = *known
 	}
 	var meters []int
-	a.mu.Lock()
-	if h := a.trips[tenant]; h != nil {
-		for _, t := range h.trips {
-			meters = append(meters, t.Meters)
-		}
+	for _, t := range h.trips {
+		meters = append(meters, t.Meters)
 	}
 	a.mu.Unlock()
+	switch report {
+	case "distance":
+		return success(200, distances(meters))
+	case "solves":
+		return success(200, map[string]any{"report": report, "running": h.running, "most": h.most, "given_up": h.givenUp})
+	}
+	return Failure(404)
+}
+
+func distances(meters []int) any {
 	var sum struct {
 		Report  string `json:"report"`
 		Routes  int    `json:"routes"`
 		Median  int    `json:"median"`
 		Longest int    `json:"longest"`
 	}
-	sum.Report, sum.Routes = report, len(meters)
+	sum.Report, sum.Routes = "distance", len(meters)
 	if len(meters) > 0 {
 		slices.Sort(meters)
 		sum.Median, sum.Longest = meters[len(meters)/2], meters[len(meters)-1]
 	}
-	return success(200, sum)
+	return sum
 }
 
 // Health answers GET /healthz.

@@ -55,6 +55,7 @@ func Sample() *Table {
 		"key-bumper":    {"bumper", Free},
 		"key-nightly":   {"nightly", Team},
 		"key-dashboard": {"dashboard", Team},
+		"key-hoarder":   {"hoarder", Team},
 		"key-globex":    {"globex", Enterprise},
 	})
 }
