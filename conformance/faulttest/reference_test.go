@@ -1,6 +1,7 @@
 package faulttest_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -44,6 +45,12 @@ func (c *client) close() {
 	c.drop()
 }
 
+func (c *client) EvalSHAs(ctx context.Context, sha string, calls []redisscript.Call) {
+	for i, one := range calls {
+		calls[i].Reply, calls[i].Err = c.EvalSHA(ctx, sha, one.Keys, one.Args)
+	}
+}
+
 func (c *client) EvalSHA(ctx context.Context, sha string, keys, args []string) (string, error) {
 	return c.eval(ctx, "EVALSHA", sha, keys, args)
 }
@@ -56,14 +63,34 @@ func (c *client) Eval(ctx context.Context, script string, keys, args []string) (
 }
 
 func (c *client) eval(ctx context.Context, command, script string, keys, args []string) (string, error) {
-	conn, err := c.get()
+	all := append([]string{command, script, strconv.Itoa(len(keys))}, keys...)
+	reply, err := c.do(ctx, append(all, args...))
 	if err != nil {
 		return "", err
 	}
+	text, ok := reply.(string)
+	if !ok {
+		return "", &driver.Error{Class: driver.ClassProtocol, Err: errors.New("the reply is not a string")}
+	}
+	return text, nil
+}
+
+func (c *client) Pipe(ctx context.Context, commands [][]string) (err error) {
+	for _, command := range commands {
+		_, failed := c.do(ctx, command)
+		err = cmp.Or(err, failed)
+	}
+	return err
+}
+
+func (c *client) do(ctx context.Context, command []string) (any, error) {
+	conn, err := c.get()
+	if err != nil {
+		return nil, err
+	}
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetDeadline(deadline)
-	all := append([]string{command, script, strconv.Itoa(len(keys))}, keys...)
-	reply, err := conn.Do(append(all, args...)...)
+	reply, err := conn.Do(command...)
 	var answer redistest.Error
 	if err != nil && !errors.As(err, &answer) {
 		if c.faults.keepsConnections {
@@ -76,17 +103,10 @@ func (c *client) eval(ctx context.Context, command, script string, keys, args []
 		if !errors.As(err, &network) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			err = &driver.Error{Class: driver.ClassProtocol, Err: err}
 		}
-		return "", err
+		return nil, err
 	}
 	c.put(conn)
-	if err != nil {
-		return "", err
-	}
-	text, ok := reply.(string)
-	if !ok {
-		return "", &driver.Error{Class: driver.ClassProtocol, Err: errors.New("the reply is not a string")}
-	}
-	return text, nil
+	return reply, err
 }
 
 func (c *client) get() (*redistest.Conn, error) {

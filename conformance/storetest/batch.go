@@ -104,16 +104,9 @@ var keyCases = []Case{
 	{"hostile_subjects", "two clients that share a counter, or one client that gets a new one by changing a byte that is not looked at",
 		func(p *probe) {
 			rule := perSecond(1, 1)
-			long := strings.Repeat("x", 64<<10)
-			subjects := []string{
-				"", " ", "\x00", "\x00\x00", "a", "a\x00", "a\x00b", "A", "a ", " a", "a\n", "a\r\n", "a:b", "a:b:c", "a:", ":a", "{a}", "{}", "}{",
-				"{", "}", "{a}{b}", "\xff", "\xfe", "\xff\xfe", "\ufffd", "a\xc3", "\u00e4", "a\u0308", "%", "%d", "%s", "*", "?", "[a]", "a]",
-				"'", "\"", "\\", "$1", "user:1", "user:10", "user:1 0", long + "a", long + "b", long, long[1:] + "a",
-				string(bytes.Repeat([]byte{0}, 4096)), string(bytes.Repeat([]byte{0}, 4097)),
-			}
 			// The policy is this case's own, so the subjects may be as they are: also the empty one.
 			for _, policy := range []string{"p" + p.id, "p" + p.id + ":b1", "p" + p.id + ":b"} {
-				for _, s := range subjects {
+				for _, s := range hostileSubjects() {
 					k := key{policy, s}
 					p.admitted("subject "+quote(s)+" under a policy of its own", p.take(k, rule, 1, at(0)), 0)
 					p.refused("the same again", p.take(key{policy, strings.Clone(s)}, rule, 1, at(0)), 0, time.Second)
@@ -168,6 +161,17 @@ var keyCases = []Case{
 				p.errorf("another subject or policy has the same key")
 			}
 		}},
+}
+
+// hostileSubjects differ in what somebody may cut off, fold, or take for syntax.
+func hostileSubjects() []string {
+	long := strings.Repeat("x", 64<<10)
+	return []string{
+		"", " ", "\x00", "\x00\x00", "a", "a\x00", "a\x00b", "A", "a ", " a", "a\n", "a\r\n", "a:b", "a:b:c", "a:", ":a", "{a}", "{}", "}{",
+		"{", "}", "{a}{b}", "\xff", "\xfe", "\xff\xfe", "\ufffd", "a\xc3", "\u00e4", "a\u0308", "%", "%d", "%s", "*", "?", "[a]", "a]",
+		"'", "\"", "\\", "$1", "user:1", "user:10", "user:1 0", long + "a", long + "b", long, long[1:] + "a",
+		string(bytes.Repeat([]byte{0}, 4096)), string(bytes.Repeat([]byte{0}, 4097)),
+	}
 }
 
 func quote(s string) string {

@@ -147,7 +147,7 @@ var spreadCases = []Case{
 			}
 		}},
 	{"histories_across_subjects", "agreement with the model for requests whose claims have different subjects",
-		func(p *probe) { p.histories(historyRules, true) }},
+		func(p *probe) { p.histories(historyRules, spread) }},
 	{"opposite_orders_at_once", "two requests that lock each other out, or each charge half",
 		func(p *probe) { p.oppositeOrders(p.keyOf("a", "tenant"), p.keyOf("b", "address")) }},
 }

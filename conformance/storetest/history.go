@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/headgate-go/headgate/core/driver"
@@ -12,12 +13,16 @@ import (
 
 var historyCases = []Case{
 	{"BR157_histories_agree_with_the_model", "whatever the times, costs, rules and corrections are, a store admits exactly what the model admits",
-		func(p *probe) { p.histories(historyRules, false) }},
+		func(p *probe) { p.histories(historyRules, apart) }},
+	{"histories_through_several_stores_agree_with_the_model", "a store that keeps to itself what it should share: every process has a limit of its own, or corrects what it has never seen",
+		func(p *probe) { p.histories(historyRules, byTurns) }},
 }
 
 var windowHistoryCases = []Case{
 	{"BR157_histories_of_windows_agree_with_the_model", "whatever the times, costs, rules, corrections and receipts are, a store admits exactly what the model admits",
-		func(p *probe) { p.histories(windowHistoryRules(), false) }},
+		func(p *probe) { p.histories(windowHistoryRules(), apart) }},
+	{"histories_of_windows_through_several_stores_agree_with_the_model", "a process that corrects a window by what it knows of it, while others have gone on",
+		func(p *probe) { p.histories(windowHistoryRules(), byTurns) }},
 }
 
 // historyRules are what keys of a history are limited by: everyday ones, and the corners of the supported range.
@@ -44,12 +49,24 @@ func windowHistoryRules() []driver.Rule {
 	}
 }
 
-// histories plays random histories, always the same ones, against the store and the reference. With spread the claims of
-// an entry may have different subjects.
-func (p *probe) histories(rules []driver.Rule, spread bool) {
+// manner is how a history is played.
+type manner int
+
+const (
+	apart   manner = iota // the claims of an entry have one subject
+	spread                // they may have different ones
+	byTurns               // as apart, through several stores on the same state
+)
+
+// histories plays random histories, always the same ones, against the store and the reference.
+func (p *probe) histories(rules []driver.Rule, how manner) {
+	stores := []driver.Store{p.store()}
+	if how == byTurns {
+		stores = p.handles(3)
+	}
 	for seed := range uint64(12) {
-		h := &history{p: p, seed: seed, rng: rand.New(rand.NewPCG(seed, 0x4ead6a7e)), pool: rules, spread: spread,
-			ref: reference{}, receipts: map[key]driver.Receipt{}, now: noon}
+		h := &history{p: p, seed: seed, rng: rand.New(rand.NewPCG(seed, 0x4ead6a7e+uint64(how))), stores: stores, pool: rules, spread: how == spread,
+			ref: newReference(p.store()), receipts: map[key]driver.Receipt{}, leases: map[key][]driver.ID{}, now: noon}
 		if seed == 0 {
 			h.now = time.Date(2090, 1, 1, 0, 0, 0, 0, time.UTC)
 		}
@@ -70,9 +87,10 @@ type history struct {
 	seed   uint64
 	step   int
 	rng    *rand.Rand
+	stores []driver.Store
 	pool   []driver.Rule
 	spread bool
-	ref    reference
+	ref    *reference
 	now    time.Time
 	latest time.Time // the latest now so far
 	keys   []key     // two subjects of each policy, one after the other
@@ -80,6 +98,10 @@ type history struct {
 	wait   time.Duration // of the last answer: the edges are what a store gets wrong
 	// receipts are those of the last answers about a key.
 	receipts map[key]driver.Receipt
+	// leases are all that were asked for under a key, also those that are gone.
+	leases map[key][]driver.ID
+	// skipped is a claim that was taken and that somebody may give back; its cost is 0 if there is none.
+	skipped driver.Claim
 }
 
 // chance is true once in n times.
@@ -90,9 +112,7 @@ func (h *history) play() {
 	if h.chance(6) {
 		h.rules[h.rng.IntN(len(h.rules))] = h.pool[h.rng.IntN(len(h.pool))]
 	}
-	if h.chance(6) {
-		h.settle()
-	}
+	h.correct()
 	// A policy is in one mode for all requests of a call: a key may not be enforced and shadowed at the same time.
 	shadow := []bool{h.chance(4), h.chance(4), h.chance(4)}
 	batch := make([]driver.Entry, 1)
@@ -101,6 +121,9 @@ func (h *history) play() {
 	}
 	for i := range batch {
 		batch[i].Claims = h.claims(shadow)
+	}
+	if len(batch) == 1 && len(batch[0].Claims) == 1 && h.chance(6) {
+		h.askAgain(&batch[0].Claims[0])
 	}
 	h.compare(batch)
 }
@@ -138,7 +161,7 @@ func (h *history) claims(shadow []bool) []driver.Claim {
 			subject = h.rng.IntN(2)
 		}
 		k, rule := h.keys[2*policy+subject], h.rules[policy]
-		c := k.claim(rule, h.cost(rule.Capacity()))
+		c := h.claim(k, rule)
 		c.Shadow = shadow[policy]
 		used := false
 		for _, other := range claims {
@@ -150,6 +173,13 @@ func (h *history) claims(shadow []bool) []driver.Claim {
 		claims = append(claims, c)
 	}
 	return claims
+}
+
+func (h *history) claim(k key, rule driver.Rule) driver.Claim {
+	if rule.Kind() == driver.KindSlots {
+		return h.slot(k, rule)
+	}
+	return k.claim(rule, h.cost(rule.Capacity()))
 }
 
 func (h *history) cost(capacity int) int {
@@ -175,21 +205,59 @@ func (h *history) cost(capacity int) int {
 	return 1
 }
 
-func (h *history) settle() {
-	policy := h.rng.IntN(len(h.rules))
-	k, rule := h.keys[2*policy+h.rng.IntN(2)], h.rules[policy]
-	c := driver.Change{Kind: driver.Settle, Policy: k.policy, Subject: k.subject, Rule: rule, Amount: h.cost(rule.Capacity())}
-	if h.chance(2) {
-		c.Amount = -c.Amount
+// correct makes changes, in one call: what something turned out to cost, or a claim given back as if it had not been, and
+// leases released and renewed.
+func (h *history) correct() {
+	var changes []driver.Change
+	switch {
+	case h.chance(6):
+		policy := h.rng.IntN(len(h.rules))
+		k, rule := h.keys[2*policy+h.rng.IntN(2)], h.rules[policy]
+		amount := h.cost(rule.Capacity())
+		if h.chance(2) {
+			amount = -amount
+		}
+		changes = h.settlement(changes, k, rule, amount, h.receipts[k])
+	case h.skipped.Cost > 0 && h.chance(4):
+		c, k := &h.skipped, key{h.skipped.Policy, h.skipped.Subject}
+		rule := c.Rule
+		if h.chance(2) {
+			rule = h.rules[slices.Index(h.keys, k)/2] // today's
+		}
+		changes = h.settlement(changes, k, rule, -c.Cost, c.Result.Receipt)
+		c.Cost = 0
 	}
+	changes = h.leaseChanges(changes)
+	if len(changes) == 0 {
+		return
+	}
+	want := slices.Clone(changes)
+	if err := h.store().Apply(context.Background(), h.now, changes); err != nil {
+		h.p.fatalf("Apply: %v", err)
+	}
+	for i := range want {
+		h.ref.apply(h.now.UnixMicro(), &want[i])
+		if changes[i].Lost != want[i].Lost {
+			h.p.fatalf("history %d, step %d, renewal: lost %t, want %t", h.seed, h.step, changes[i].Lost, want[i].Lost)
+		}
+	}
+}
+
+func (h *history) settlement(changes []driver.Change, k key, rule driver.Rule, amount int, receipt driver.Receipt) []driver.Change {
+	if rule.Kind() == driver.KindSlots {
+		return changes // a slot is released
+	}
+	c := driver.Change{Kind: driver.Settle, Policy: k.policy, Subject: k.subject, Rule: rule, Amount: amount}
 	// A shared store's caller knows its own clock only, so while that is behind it may take a window for the running one
 	// that is not.
 	if rule.IsWindow() && !h.now.Before(h.latest) && !h.chance(3) {
-		c.Receipt = h.receipts[k]
+		c.Receipt = receipt
 	}
-	h.p.apply(h.now, c)
-	h.ref.settle(h.now.UnixMicro(), &c)
+	return append(changes, c)
 }
+
+// store returns the store whose turn it is.
+func (h *history) store() driver.Store { return h.stores[h.rng.IntN(len(h.stores))] }
 
 func (h *history) compare(batch []driver.Entry) {
 	want := make([]driver.Entry, len(batch))
@@ -197,7 +265,7 @@ func (h *history) compare(batch []driver.Entry) {
 		want[i].Claims = append([]driver.Claim(nil), batch[i].Claims...)
 		h.ref.decide(h.now.UnixMicro(), &want[i])
 	}
-	if err := h.p.store().Decide(context.Background(), h.now, batch); err != nil {
+	if err := h.store().Decide(context.Background(), h.now, batch); err != nil {
 		h.p.fatalf("Decide: %v", err)
 	}
 	for i := range batch {
@@ -213,12 +281,26 @@ func (h *history) compare(batch []driver.Entry) {
 			if h.now.Before(h.latest) {
 				c.Result.Receipt.Start = w.Result.Receipt.Start // for the same reason: it does not know when state was written
 			}
-			h.receipts[key{c.Policy, c.Subject}] = w.Result.Receipt
 			if c.Result != w.Result {
 				h.p.fatalf("history %d, step %d, entry %d of %d, claim %d of %d (%v, cost %d, shadow %v):\n got %s\nwant %s",
 					h.seed, h.step, i, len(batch), j, len(batch[i].Claims), c.Rule, c.Cost, c.Shadow, show(c.Result), show(w.Result))
 			}
-			h.wait = max(w.Result.RetryAfter, w.Result.ResetAfter*time.Duration(h.rng.IntN(2)))
+			h.note(w)
 		}
+	}
+}
+
+// note remembers of an answer what the next steps may be about.
+func (h *history) note(c *driver.Claim) {
+	h.wait = max(c.Result.RetryAfter, c.Result.ResetAfter*time.Duration(h.rng.IntN(2)))
+	k := key{c.Policy, c.Subject}
+	switch h.receipts[k] = c.Result.Receipt; {
+	case c.Rule.Kind() != driver.KindSlots:
+		if c.Result.Allowed && h.chance(3) {
+			h.skipped = *c
+		}
+	case c.Cost == 1:
+		h.wait = c.LeaseFor
+		h.leases[k] = append(h.leases[k], c.Lease)
 	}
 }

@@ -196,6 +196,10 @@ func (p *probe) settle(k key, rule driver.Rule, amount int, now time.Time) {
 // sane checks what holds for every answer (BR157).
 func (p *probe) sane(c *driver.Claim) {
 	r := c.Result
+	if c.Rule.Kind() == driver.KindSlots {
+		p.saneSlots(c)
+		return
+	}
 	switch {
 	case r.Remaining < 0 || r.Remaining > c.Rule.Capacity():
 		p.errorf("remaining %d is not in 0..%d", r.Remaining, c.Rule.Capacity())

@@ -7,8 +7,8 @@
 //		storetest.Run(t, func(t testing.TB) driver.Store { return memory.New() })
 //	}
 //
-// [Run] is about buckets and what all limits share, [RunWindows] about windows, [RunSpread] about requests that a cluster
-// cannot decide in one step.
+// [Run] is about buckets and what all limits share, [RunWindows] about windows, [RunSlots] about leases, [RunSpread] and
+// [RunSlotsSpread] about requests that a cluster cannot decide in one step.
 //
 // Cases use subjects of their own and never clear a store, so a shared server may serve several runs at once. They give
 // the time wherever the clock matters and never sleep. Cases named after a number (BR018) are witnesses of faults that
@@ -47,6 +47,18 @@ func RunSpread(t *testing.T, newStore func(testing.TB) driver.Store) {
 // that takes rules of these kinds.
 func RunWindows(t *testing.T, newStore func(testing.TB) driver.Store) {
 	runAll(t, WindowCases(), newStore)
+}
+
+// RunSlots runs the cases about slots, alone and beside buckets and windows, and about what a store may offer besides
+// ([driver.Inspector]). They hold for every store that takes rules of these kinds, in the process or shared: where leases
+// end is asked by type assertion on [driver.InProcess].
+func RunSlots(t *testing.T, newStore func(testing.TB) driver.Store) {
+	runAll(t, SlotCases(), newStore)
+}
+
+// RunSlotsSpread is [RunSpread] for entries that claim slots.
+func RunSlotsSpread(t *testing.T, newStore func(testing.TB) driver.Store) {
+	runAll(t, SlotSpreadCases(), newStore)
 }
 
 func runAll(t *testing.T, cases []Case, newStore func(testing.TB) driver.Store) {
@@ -101,6 +113,18 @@ func WindowCases() []Case {
 	}
 	return all
 }
+
+// SlotCases returns the cases of [RunSlots] in their order.
+func SlotCases() []Case {
+	var all []Case
+	for _, part := range [][]Case{slotCases, slotEntryCases, slotLeaseCases, slotKeyCases, slotHistoryCases, slotConcurrencyCases} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// SlotSpreadCases returns the cases of [RunSlotsSpread] in their order.
+func SlotSpreadCases() []Case { return slotSpreadCases }
 
 // SpreadCases returns the cases of [RunSpread] in their order.
 func SpreadCases() []Case { return spreadCases }

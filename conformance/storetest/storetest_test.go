@@ -150,6 +150,7 @@ func TestHandlesOnSharedState(t *testing.T) {
 	}
 }
 
-type handle struct{ *twin }
+// handle is one of several on a store, which a case may close.
+type handle struct{ driver.Store }
 
 func (handle) Close() error { return nil }

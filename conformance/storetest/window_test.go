@@ -69,6 +69,7 @@ var windowTwins = []struct {
 	{"names keys by kind", windowFaults{nameByKind: true}, "key_names_of_windows"},
 	{"does not look at receipts", windowFaults{ignoresReceipts: true}, "a_window_that_is_over_is_left_alone"},
 	{"does not look at receipts", windowFaults{ignoresReceipts: true}, "calendar_windows_that_are_over"},
+	{"looks at the start in a receipt only", windowFaults{receiptByStart: true}, "a_receipt_of_another_length"},
 	{"drops what has a receipt", windowFaults{dropsReceipts: true}, "give_back_to_a_window"},
 	{"a give-back is credit", windowFaults{givesCredit: true}, "give_back_to_a_window"},
 	{"a give-back is credit", windowFaults{givesCredit: true}, "give_back_to_an_absent_window"},
@@ -114,7 +115,7 @@ func TestWindowHistoriesCatchArithmetic(t *testing.T) {
 			{prevForEver: true}, {wholeSeconds: true}, {clockBack: true}, {plainProducts: true}, {months30: true}, {utcOnly: true},
 			{kindLosesCounts: true}, {lengthLosesCounts: true}, {remembersLimit: true}, {bucketShares: true}, {sharesPolicies: true},
 			{chargesFirst: true}, {snapshot: true}, {sameKeyTwice: true}, {shadowCharged: true}, {shadowRefuses: true}, {failsBatch: true},
-			{retryWhole: true}, {retryShort: true}, {retryRest: true}, {ignoresReceipts: true}, {dropsReceipts: true}, {receiptByStart: true},
+			{retryWhole: true}, {retryShort: true}, {retryRest: true}, {ignoresReceipts: true}, {dropsReceipts: true},
 			{givesCredit: true}, {noBound: true}, {asksWhenSettling: true}, {endsAfterLast: true},
 		} {
 			if storetest.FailuresOf(c, func() driver.Store { return newWindowTwin(f) }) == nil {

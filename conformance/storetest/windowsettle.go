@@ -73,6 +73,20 @@ var windowSettleCases = []Case{
 			p.correct(k, rule, -5, old, end)
 			p.admitted("nothing came back", p.take(k, rule, 0, end), 4)
 		}},
+	{"a_receipt_of_another_length", "a window and a longer one that begin at the same moment are two: what was taken from the one is given back to the other",
+		func(p *probe) {
+			for _, rules := range [][2]driver.Rule{
+				{fixed(10, time.Minute), fixed(10, time.Hour)}, {sliding(10, time.Hour), fixed(10, time.Minute)}, {fixed(10, 12*time.Hour), daily(10, "Etc/GMT-12")},
+			} {
+				k := p.key(rules[0].String())
+				old := p.take(k, rules[0], 6, at(0)).Receipt
+				p.admitted("under another length", p.take(k, rules[1], 0, at(0)), 4)
+				p.correct(k, rules[1], -3, old, at(0))
+				p.admitted("under another length, given back with the receipt of "+rules[0].String(), p.take(k, rules[1], 0, at(0)), 4)
+				p.correct(k, rules[0], -3, old, at(0))
+				p.admitted("given back under the length it was taken under", p.take(k, rules[1], 0, at(0)), 7)
+			}
+		}},
 	{"give_back_to_an_absent_window", "a write here would create a key, or count below zero",
 		func(p *probe) {
 			for _, rule := range both(5, time.Minute) {

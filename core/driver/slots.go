@@ -37,6 +37,18 @@ func (s Slots) Held(n int, now int64) int {
 	return len(s)
 }
 
+// Live returns how many leases are not over at now. It is what a pure read sees, and unlike Held it sweeps nothing: a lease
+// that is over and not swept can still be renewed.
+func (s Slots) Live(now int64) int {
+	live := 0
+	for _, until := range s {
+		if until > now {
+			live++
+		}
+	}
+	return live
+}
+
 // Take adds a lease. It is called where Held was below n.
 func (s Slots) Take(id ID, until int64) { s[id] = until }
 
@@ -52,8 +64,8 @@ func (s Slots) Renew(id ID, until int64) bool {
 // Release ends a lease. Releasing one that is not there is no fault.
 func (s Slots) Release(id ID) { delete(s, id) }
 
-// SlotResult is what a store says of a claim on slots, where held is what Held returned. A cost of 0 is a pure read: it
-// takes no slot, writes nothing, and Remaining is exact (reading asks for no place, so held is Held(0, now) then).
+// SlotResult is what a store says of a claim on slots, where held is what Held returned, or with a cost of 0 what Live did:
+// a pure read asks for no place, so it takes no slot, writes nothing, and its Remaining is exact.
 // RetryAfter and ResetAfter are 0: when a slot becomes free, nobody knows.
 func SlotResult(rule Rule, cost, held int, taken bool) Result {
 	n := rule.Capacity()

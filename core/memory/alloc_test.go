@@ -94,6 +94,20 @@ func TestNoAllocations(t *testing.T) {
 	if got != 0 {
 		t.Errorf("settle: %v allocations, want 0", got)
 	}
+
+	for name, before := range map[string][]driver.Claim{
+		"slot":          nil,
+		"rate and slot": {{Policy: "policy", Subject: "s", Rule: always, Cost: 1}},
+	} {
+		h := newHolder(s, 0, "s", before...)
+		got := testing.AllocsPerRun(1000, func() {
+			h.acquire(t)
+			h.release(t)
+		})
+		if got != 0 {
+			t.Errorf("%s: %v allocations, want 0", name, got)
+		}
+	}
 }
 
 // Inserting allocates only where the table grows: bytes per key stay below what growing by a quarter can cost.

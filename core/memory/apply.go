@@ -12,24 +12,33 @@ import (
 // Apply makes the changes one after another; see [driver.Store]. One that makes no sense (an invalid rule, an unknown
 // kind of change) is left out and reported in the error, without hurting the others.
 //
-// No rule of this store holds leases yet: Release is a no-op, and Renew finds every lease lost.
+// A lease is found by policy, subject and ID; the rule of a Release or Renew is not looked at. Renew leaves a lease as it is,
+// since nothing but a Release ends it.
 func (s *Store) Apply(_ context.Context, now time.Time, changes []driver.Change) error {
 	if s.closed.Load() {
 		return driver.ErrClosed
 	}
-	clk := s.read(now)
+	var clk clock
 	var problems []error
 	for i := range changes {
 		switch c := &changes[i]; c.Kind {
 		case driver.Settle:
 			if !knownBucket(&c.Rule) && !knownWindow(&c.Rule) {
-				problems = append(problems, explain(i, c.Policy, c.Rule, 0))
+				problems = append(problems, explain("change", i, c.Policy, c.Rule, 0))
 				continue
+			}
+			if clk.now == 0 {
+				clk = s.read(now)
 			}
 			s.settle(c, clk)
 		case driver.Release:
+			s.release(c)
 		case driver.Renew:
-			c.Lost = true
+			if err := driver.CheckLeaseTime(c.LeaseFor); err != nil {
+				problems = append(problems, failure("change", i, c.Policy, err))
+				continue
+			}
+			c.Lost = !s.holds(c)
 		default:
 			problems = append(problems, fmt.Errorf("memory: change %d: unknown kind %d", i, c.Kind))
 		}

@@ -251,22 +251,33 @@ func TestEverythingAtOnce(t *testing.T) {
 				claim := func(n int) driver.Claim {
 					return driver.Claim{Policy: "policy", Subject: strconv.Itoa((n*7919 + i*worker) % 30_000), Rule: day, Cost: 1, Shadow: n%3 == 0}
 				}
+				slot := func(n int) driver.Claim {
+					return driver.Claim{Policy: "slots", Subject: strconv.Itoa(n % 100), Rule: driver.NewSlots(1 + n%200), Cost: 1,
+						Lease: driver.ID{1, byte(worker), byte(n), byte(n >> 8), byte(n >> 16)}, LeaseFor: time.Second}
+				}
 				batch := []driver.Entry{
 					{Claims: []driver.Claim{claim(i)}},
 					{Claims: []driver.Claim{claim(i + 3), claim(i + 1), claim(i + 2), claim(i + 1)}},
 					{Claims: []driver.Claim{{Policy: "short", Subject: strconv.Itoa(i % 5000), Rule: short, Cost: 1}}},
 					{Claims: []driver.Claim{{Policy: "window", Subject: strconv.Itoa(i % 5000), Rule: windows[i%4], Cost: 1}}},
 					{Claims: []driver.Claim{claim(i), {Policy: "window", Subject: strconv.Itoa(i * 3 % 5000), Rule: windows[i/2%4], Cost: 1}}},
+					{Claims: []driver.Claim{slot(i)}},
+					{Claims: []driver.Claim{slot(i + 1), claim(i + 1), slot(i + 2)}},
 				}
 				if err := s.Decide(context.Background(), time.Time{}, batch); err != nil {
 					return
 				}
 				if err := s.Apply(context.Background(), time.Time{}, []driver.Change{
-					{Kind: driver.Settle, Policy: "policy", Subject: strconv.Itoa(i % 30_000), Rule: day, Amount: i%5 - 2}}); err != nil {
+					{Kind: driver.Settle, Policy: "policy", Subject: strconv.Itoa(i % 30_000), Rule: day, Amount: i%5 - 2},
+					{Kind: driver.Release, Policy: "slots", Subject: strconv.Itoa(i % 100), Lease: slot(i).Lease},
+					{Kind: driver.Renew, Policy: "slots", Subject: strconv.Itoa(i % 99), Lease: slot(i).Lease, LeaseFor: time.Second}}); err != nil {
 					return
 				}
 				if i%100 == 0 {
 					s.Stats()
+					if err := s.Reset(context.Background(), "slots", strconv.Itoa(i/100%100)); err != nil {
+						return
+					}
 				}
 				if i == 3000 && worker == 0 {
 					s.Close()
@@ -275,7 +286,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if st := s.Stats(); st.Keys != 0 {
+	if st := s.Stats(); st.Keys != 0 || st.Leases != 0 {
 		t.Errorf("%+v after Close", st)
 	}
 }

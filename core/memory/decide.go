@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/headgate-go/headgate/core/driver"
@@ -12,8 +13,12 @@ func (s *Store) decideOne(e *driver.Entry, c *driver.Claim, clk clock) {
 		c.Result = driver.Result{}
 		return
 	}
-	if c.Rule.Kind() != driver.KindBucket {
-		s.decideWindow(c, clk)
+	if kind := c.Rule.Kind(); kind != driver.KindBucket {
+		if kind == driver.KindSlots {
+			s.takeSlot(c)
+		} else {
+			s.decideWindow(c, clk)
+		}
 		return
 	}
 	h := s.hash(c.Policy, c.Subject, bucketState)
@@ -102,7 +107,7 @@ const inline = 8
 // work is what is known of one claim while its entry is decided.
 type work struct {
 	hash  uint64
-	level driver.WindowLevel // what it found; of a bucket in the fields that bucket names, since larger work costs time
+	level driver.WindowLevel // what it found; of a bucket in the fields that bucket names, of slots in Cur: larger work costs time
 	after cell               // what it leaves, if taken
 	taken bool
 	last  bool // no claim evaluated later took from the same key
@@ -161,10 +166,17 @@ func (s *Store) decideMany(e *driver.Entry, clk clock) {
 	for i := range claims {
 		c, l := &claims[i], &w[i].level
 		var tick uint32
-		if stateOf(&c.Rule) == bucketState {
+		switch stateOf(&c.Rule) {
+		case bucketState:
 			answer(c, w[i].bucket(), w[i].taken)
 			tick = clk.freshAt(l.At, c.Result.ResetAfter)
-		} else {
+		case slotState:
+			c.Result = driver.SlotResult(c.Rule, c.Cost, int(l.Cur), w[i].taken)
+			if w[i].taken {
+				s.hold(s.shard(w[i].hash), w[i].hash, c)
+			}
+			continue
+		default:
 			c.Result = l.Result(c.Rule, c.Cost, w[i].taken)
 			tick = clk.overAt(*l, l.Cur+int64(c.Cost), c.Rule)
 		}
@@ -191,21 +203,30 @@ func (s *Store) evaluate(w []work, i int, c *driver.Claim, clk clock, stands boo
 			before = j
 		}
 	}
+	kind := stateOf(&c.Rule)
 	if before >= 0 {
 		state = w[before].after
+	} else if kind == slotState {
+		state.lo = uint64(s.shard(w[i].hash).leases.held(w[i].hash))
 	} else if sh := s.shard(w[i].hash); sh.count > 0 {
 		if k, ok := sh.find(w[i].hash); ok {
 			state = sh.slots[k].cell
 		}
 	}
 	fits := c.Cost == 0
-	if stateOf(&c.Rule) == bucketState {
+	switch kind {
+	case slotState:
+		w[i].level.Cur = int64(state.lo)
+		if fits = fits || state.lo < uint64(c.Rule.Capacity()); fits && stands && c.Cost > 0 {
+			w[i].after, w[i].taken, w[i].last = cell{lo: state.lo + 1}, true, true
+		}
+	case bucketState:
 		l := state.bucket().Read(c.Rule, clk.now)
 		w[i].level = driver.WindowLevel{Prev: l.Whole, Cur: l.Num, At: l.At}
 		if fits = fits || l.Fits(c.Cost); fits && stands && c.Cost > 0 {
 			w[i].after, w[i].taken, w[i].last = bucketCell(l.Take(c.Rule, c.Cost)), true, true
 		}
-	} else {
+	default:
 		l := state.window().Read(c.Rule, clk.now)
 		w[i].level = l
 		if fits = fits || l.Fits(c.Rule, c.Cost); fits && stands && c.Cost > 0 {
@@ -249,7 +270,18 @@ func check(i int, c *driver.Claim) error {
 	if c.Cost >= 0 && (knownBucket(&c.Rule) || knownWindow(&c.Rule)) {
 		return nil
 	}
-	return explain(i, c.Policy, c.Rule, c.Cost)
+	return checkSlot(i, c)
+}
+
+// checkSlot is check for a claim that is not on a rate, or not a valid one.
+func checkSlot(i int, c *driver.Claim) error {
+	if !knownSlots(&c.Rule) {
+		return explain("claim", i, c.Policy, c.Rule, c.Cost)
+	}
+	if err := c.CheckLease(); err != nil {
+		return failure("claim", i, c.Policy, err)
+	}
+	return nil
 }
 
 // knownBucket says whether the rule is a valid bucket: the cheap form of [driver.Rule.Validate], asked for every claim
@@ -262,20 +294,29 @@ func knownBucket(r *driver.Rule) bool {
 
 func knownWindow(r *driver.Rule) bool { return r.IsWindow() && r.Validate() == nil }
 
+// knownSlots is the cheap form for slots, which have no rate.
+func knownSlots(r *driver.Rule) bool {
+	_, p := r.Reduced()
+	return r.Kind() == driver.KindSlots && r.Zone() == nil && uint(r.Capacity()-1) < driver.MaxCount && p >= 0
+}
+
 const maxPeriod = uint64(driver.MaxPeriod / 1000) // microseconds
 
-// explain makes the error, which names the policy and never the subject.
-func explain(i int, policy string, r driver.Rule, cost int) error {
-	var err error
+// explain makes the error of a claim or a change whose rule or cost cannot be right.
+func explain(what string, i int, policy string, r driver.Rule, cost int) error {
+	err := r.Validate()
 	switch {
 	case cost < 0:
-		err = fmt.Errorf("memory: claim %d (policy %q): cost %d is negative", i, policy, cost)
+		err = fmt.Errorf("cost %d is negative", cost)
 	case r.Kind() == driver.KindUnlimited:
-		err = fmt.Errorf("memory: claim %d (policy %q): an unlimited rule has no state; do not ask a store about it", i, policy)
-	case r.Validate() != nil:
-		err = fmt.Errorf("memory: claim %d (policy %q): %w", i, policy, r.Validate())
-	default:
-		err = fmt.Errorf("memory: claim %d (policy %q): this store does not know rule %q", i, policy, r)
+		err = errors.New("an unlimited rule has no state; do not ask a store about it")
+	case err == nil:
+		err = errors.New("slots are released, not settled")
 	}
-	return &driver.Error{Class: driver.ClassOther, Err: err}
+	return failure(what, i, policy, err)
+}
+
+// failure names the policy and never the subject.
+func failure(what string, i int, policy string, err error) error {
+	return &driver.Error{Class: driver.ClassOther, Err: fmt.Errorf("memory: %s %d (policy %q): %w", what, i, policy, err)}
 }

@@ -21,8 +21,13 @@ func TestConformanceWindows(t *testing.T) {
 	storetest.RunWindows(t, func(testing.TB) driver.Store { return memory.New() })
 }
 
+func TestConformanceSlots(t *testing.T) {
+	storetest.RunSlots(t, func(testing.TB) driver.Store { return memory.New() })
+}
+
 func TestConformanceSpread(t *testing.T) {
 	storetest.RunSpread(t, func(testing.TB) driver.Store { return memory.New() })
+	storetest.RunSlotsSpread(t, func(testing.TB) driver.Store { return memory.New() })
 }
 
 // One shard has every key of an entry in one table, and a small one grows while the entry is written.
@@ -30,6 +35,8 @@ func TestConformanceOneShard(t *testing.T) {
 	storetest.Run(t, func(testing.TB) driver.Store { return memory.New(memory.WithMaxKeys(2000)) })
 	storetest.RunSpread(t, func(testing.TB) driver.Store { return memory.New(memory.WithMaxKeys(2000)) })
 	storetest.RunWindows(t, func(testing.TB) driver.Store { return memory.New(memory.WithMaxKeys(2000)) })
+	storetest.RunSlots(t, func(testing.TB) driver.Store { return memory.New(memory.WithMaxKeys(2000)) })
+	storetest.RunSlotsSpread(t, func(testing.TB) driver.Store { return memory.New(memory.WithMaxKeys(2000)) })
 }
 
 var noon = time.Date(2031, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -106,6 +113,12 @@ func TestErrOfAnEntry(t *testing.T) {
 		`memory: claim 1 (policy "tenant"): count 0 per window; 1 to 1000000000`:          {Rule: driver.NewWindow(driver.KindFixed, 0, time.Second), Cost: 1},
 		`memory: claim 1 (policy "tenant"): a window has no burst`:                        {Rule: driver.NewWindow(driver.KindFixed, 5, time.Second).WithBurst(0), Cost: 1},
 		`memory: claim 1 (policy "tenant"): only Daily and Monthly have a time zone`:      {Rule: rule.In(time.UTC), Cost: 1},
+		`memory: claim 1 (policy "tenant"): 0 slots; 1 to 1000000000`:                     {Rule: driver.NewSlots(0), Cost: 1},
+		`memory: claim 1 (policy "tenant"): slots have no burst`:                          {Rule: driver.NewSlots(5).WithBurst(7), Cost: 1},
+		`memory: claim 1 (policy "tenant"): cost 2; a request takes one slot`:             {Rule: driver.NewSlots(5), Cost: 2},
+		`memory: claim 1 (policy "tenant"): cost -1; a request takes one slot`:            {Rule: driver.NewSlots(5), Cost: -1},
+		`memory: claim 1 (policy "tenant"): the lease has no ID`:                          {Rule: driver.NewSlots(5), Cost: 1, LeaseFor: time.Second},
+		`memory: claim 1 (policy "tenant"): lease time 1.5us; whole milliseconds, 1ms to`: {Rule: driver.NewSlots(5), Cost: 1, Lease: driver.ID{1}, LeaseFor: 1500},
 		`memory: claim 1 (policy "tenant"): an unlimited rule has no state; do not ask a`: {Rule: driver.Unlimited(), Cost: 1},
 	} {
 		c.Policy, c.Subject = "tenant", "a secret"
@@ -133,13 +146,20 @@ func TestApply(t *testing.T) {
 	changes := []driver.Change{
 		{Kind: driver.Settle, Policy: "policy", Subject: "k", Rule: rule.WithBurst(0), Amount: 1},
 		{Kind: 99},
-		{Kind: driver.Renew, Policy: "slots", Subject: "k", Lease: driver.ID{1}},
+		{Kind: driver.Renew, Policy: "slots", Subject: "k", Lease: driver.ID{1}, LeaseFor: time.Second},
 		{Kind: driver.Release, Policy: "slots", Subject: "k", Lease: driver.ID{1}},
+		{Kind: driver.Renew, Policy: "slots", Subject: "k", Lease: driver.ID{1}, LeaseFor: -1},
+		{Kind: driver.Settle, Policy: "slots", Subject: "k", Rule: driver.NewSlots(5), Amount: 1},
 		{Kind: driver.Settle, Policy: "policy", Subject: "k", Rule: rule, Amount: 2},
 	}
 	err := s.Apply(context.Background(), noon, changes)
-	if err == nil || !strings.Contains(err.Error(), "burst 0") || !strings.Contains(err.Error(), "unknown kind 99") {
-		t.Errorf("got %v, want both problems", err)
+	for _, want := range []string{
+		`memory: change 0 (policy "policy"): burst 0; the smallest is 1`, "memory: change 1: unknown kind 99",
+		`memory: change 4 (policy "slots"): lease time -1ns; whole milliseconds`, `memory: change 5 (policy "slots"): slots are released, not settled`,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v\nwant %s", err, want)
+		}
 	}
 	if !changes[2].Lost {
 		t.Error("an unknown lease was renewed")
@@ -152,12 +172,16 @@ func TestApply(t *testing.T) {
 func TestClosed(t *testing.T) {
 	s := memory.New()
 	take(t, s, "k", driver.NewBucket(1, time.Hour), time.Time{})
+	newHolder(s, 0, "k").acquire(t)
 	s.Close()
 	if err := s.Decide(context.Background(), noon, nil); !errors.Is(err, driver.ErrClosed) {
 		t.Errorf("Decide: %v", err)
 	}
 	if err := s.Apply(context.Background(), noon, nil); !errors.Is(err, driver.ErrClosed) {
 		t.Errorf("Apply: %v", err)
+	}
+	if err := s.Reset(context.Background(), "policy", "k"); !errors.Is(err, driver.ErrClosed) {
+		t.Errorf("Reset: %v", err)
 	}
 	if st := s.Stats(); st != (memory.Stats{}) {
 		t.Errorf("%+v after Close", st)
@@ -173,6 +197,9 @@ func TestKeyName(t *testing.T) {
 		if got, want := s.KeyName("tenant", "x", driver.NewWindow(kind, 1, time.Second)), "{"+driver.Digest("x")+"}:tenant:w1"; got != want {
 			t.Errorf("kind %d: got %q, want %q", kind, got, want)
 		}
+	}
+	if got, want := s.KeyName("tenant", "x", driver.NewSlots(5)), "{"+driver.Digest("x")+"}:tenant:c1"; got != want {
+		t.Errorf("slots: got %q, want %q", got, want)
 	}
 	if got := s.KeyName("tenant", "x", driver.Unlimited()); got != "" {
 		t.Errorf("got %q for a rule without state", got)

@@ -40,7 +40,7 @@ func windowCell(w driver.Window) cell {
 
 // shard is one table behind one mutex: open addressing, linear probing. A slot is 24 bytes without a pointer, and the
 // tick from which its state equals a fresh key lies in a slice of its own (0: free), so that sweeping and evicting read
-// 4 bytes a key. Nothing in here is looked at by the collector.
+// 4 bytes a key. Nothing in here is looked at by the collector. Leases lie in a table beside it, under the same mutex.
 type shard struct {
 	mu        sync.Mutex
 	slots     []slot
@@ -48,8 +48,9 @@ type shard struct {
 	count     int
 	bound     int
 	evictions uint64
-	low       uint32   // no key's tick is below it; never if there is none
-	_         [44]byte // to two cache lines, which processors like to fetch together
+	leases    leases
+	low       uint32  // no key's tick is below it; never if there is none
+	_         [4]byte // to two cache lines, which processors like to fetch together
 }
 
 // home is where a hash would like to be in a table of size slots. It orders keys by their hash whatever the size, so
@@ -118,8 +119,7 @@ func (sh *shard) remove(i int) {
 		if h == 0 {
 			break
 		}
-		// The key at j may fill the hole unless its home lies after it, that is cyclically in (i, j].
-		if k := home(h, size); (i < j && (k <= i || k > j)) || (i > j && k <= i && k > j) {
+		if fills(i, j, home(h, size)) {
 			slots[i] = slots[j]
 			ticks[i] = ticks[j]
 			i = j
@@ -128,6 +128,11 @@ func (sh *shard) remove(i int) {
 	slots[i] = slot{}
 	ticks[i] = 0
 	sh.count--
+}
+
+// fills says whether what lies at j may fill a hole at i before it: unless its home lies after the hole, cyclically in (i, j].
+func fills(i, j, home int) bool {
+	return (i < j && (home <= i || home > j)) || (i > j && home <= i && home > j)
 }
 
 // larger is the size that a table grows to at load 0.75: by a quarter, so that a key never costs more than 28/0.6 bytes;
@@ -164,7 +169,7 @@ func (sh *shard) rebuild(size int, now uint32) {
 	}
 }
 
-// clear drops everything.
+// clear drops every key; leases stay.
 func (sh *shard) clear() {
 	sh.slots, sh.ticks, sh.count, sh.low = nil, nil, 0, never
 }

@@ -229,7 +229,11 @@ func TestCloseStopsTheTimer(t *testing.T) {
 		s.decideOne(&driver.Entry{}, &driver.Claim{Policy: "p", Rule: driver.NewBucket(1, time.Second), Cost: 1}, clk)
 		s.decideMany(&driver.Entry{Claims: []driver.Claim{{Rule: driver.NewBucket(1, time.Second), Cost: 1}}}, clk)
 		s.decideOne(&driver.Entry{}, &driver.Claim{Policy: "p", Rule: driver.NewWindow(driver.KindFixed, 1, time.Second), Cost: 1}, clk)
+		s.decideOne(&driver.Entry{}, &driver.Claim{Policy: "p", Rule: driver.NewSlots(1), Cost: 1, Lease: driver.ID{1}, LeaseFor: time.Second}, clk)
 		keys(t, s, 0)
+		if st := s.Stats(); st.Leases != 0 {
+			t.Errorf("%d leases after Close", st.Leases)
+		}
 		if planned(s) {
 			t.Error("a decision armed a timer after Close")
 		}

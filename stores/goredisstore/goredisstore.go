@@ -76,7 +76,7 @@ func adviseOptions(client redis.UniversalClient) (list []driver.Advice) {
 	return list
 }
 
-// sender sends the script.
+// sender sends the script, and plain commands.
 type sender struct{ client redis.UniversalClient }
 
 func (s sender) EvalSHA(ctx context.Context, sha string, keys, args []string) (string, error) {
@@ -98,6 +98,26 @@ func boxed(sha string) any {
 }
 
 func (s sender) send(ctx context.Context, name, script any, keys, args []string) (string, error) {
+	cmd := command(ctx, name, script, keys, args)
+	_ = s.client.Process(ctx, cmd) // the error is the command's
+	return reply(cmd)
+}
+
+// EvalSHAs implements redisscript.Client.
+func (s sender) EvalSHAs(ctx context.Context, sha string, calls []redisscript.Call) {
+	pipe := s.client.Pipeline()
+	commands := make([]once, len(calls))
+	for i, c := range calls {
+		commands[i] = command(ctx, evalsha, boxed(sha), c.Keys, c.Args)
+		_ = pipe.Process(ctx, commands[i]) // only queues
+	}
+	_, _ = pipe.Exec(ctx) // its error is that of one of them
+	for i := range calls {
+		calls[i].Reply, calls[i].Err = reply(commands[i])
+	}
+}
+
+func command(ctx context.Context, name, script any, keys, args []string) once {
 	list := make([]any, 3, 3+len(keys)+len(args))
 	list[0], list[1], list[2] = name, script, len(keys)
 	for _, k := range keys {
@@ -106,15 +126,33 @@ func (s sender) send(ctx context.Context, name, script any, keys, args []string)
 	for _, a := range args {
 		list = append(list, a)
 	}
-	cmd := once{redis.NewCmd(ctx, list...)}
-	if err := s.client.Process(ctx, cmd); err != nil && !errors.Is(err, redis.Nil) { // nil is a reply of another type
+	return once{redis.NewCmd(ctx, list...)}
+}
+
+func reply(cmd once) (string, error) {
+	if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) { // nil is a reply of another type
 		return "", err
 	}
-	reply, ok := cmd.Val().(string)
+	text, ok := cmd.Val().(string)
 	if !ok {
 		return "", &driver.Error{Class: driver.ClassProtocol, Err: fmt.Errorf("goredisstore: a reply of type %T; a string is expected", cmd.Val())}
 	}
-	return reply, nil
+	return text, nil
+}
+
+// Pipe implements redisscript.Client. Its commands might be sent again; but a server that does not answer is not to keep a
+// sender for four times as long.
+func (s sender) Pipe(ctx context.Context, commands [][]string) error {
+	pipe := s.client.Pipeline()
+	for _, command := range commands {
+		list := make([]any, len(command))
+		for i, part := range command {
+			list[i] = part
+		}
+		_ = pipe.Process(ctx, once{redis.NewCmd(ctx, list...)}) // only queues
+	}
+	_, err := pipe.Exec(ctx)
+	return err
 }
 
 // once is a command that is not sent again after a failure: go-redis repeats a script that timed out three times by

@@ -13,6 +13,12 @@ import (
 // instantClient answers at once and allocates nothing.
 type instantClient struct{ reply string }
 
+func (c instantClient) EvalSHAs(ctx context.Context, sha string, calls []Call) {
+	for i, one := range calls {
+		calls[i].Reply, calls[i].Err = c.EvalSHA(ctx, sha, one.Keys, one.Args)
+	}
+}
+
 func (c instantClient) EvalSHA(context.Context, string, []string, []string) (string, error) {
 	return c.reply, nil
 }
@@ -20,6 +26,8 @@ func (c instantClient) EvalSHA(context.Context, string, []string, []string) (str
 func (c instantClient) Eval(context.Context, string, []string, []string) (string, error) {
 	return c.reply, nil
 }
+
+func (c instantClient) Pipe(context.Context, [][]string) error { return nil }
 
 // Above the client's own call there are two allocations: the key and the context. (With the race detector pools forget.)
 func TestAllocations(t *testing.T) {

@@ -1,7 +1,6 @@
 package redisscript
 
 import (
-	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -77,7 +76,11 @@ func (r *request) add(prefix string, e *driver.Entry) error {
 	for i := range e.Claims {
 		c := &e.Claims[i]
 		next, err := r.claimOf(prefix, c.Policy, c.Subject, c.Rule, c.Cost)
-		if err == nil && c.Cost < 0 {
+		switch {
+		case err != nil:
+		case next.op == opSlots:
+			err = next.setSlots(c)
+		case c.Cost < 0:
 			err = fmt.Errorf("redisscript: policy %q: cost %d is negative", c.Policy, c.Cost)
 		}
 		if err != nil {
@@ -96,7 +99,7 @@ func (r *request) add(prefix string, e *driver.Entry) error {
 	mine[len(mine)-1].flags |= flagLast
 	err := errManyClaims
 	if len(mine) <= packClaims {
-		err = checkShadow(mine)
+		err = checkShadow(mine, e.Claims)
 	}
 	if err != nil {
 		r.claims = r.claims[:start]
@@ -106,39 +109,15 @@ func (r *request) add(prefix string, e *driver.Entry) error {
 
 // checkShadow refuses a request that claims one key both ways: its shadow claim would take what the other one needs.
 // Different requests of one call may, as they do while a limiter's mode changes: they are decided one after another.
-func checkShadow(claims []claim) error {
+func checkShadow(claims []claim, asked []driver.Claim) error {
 	for i := range claims {
 		for j := range i {
 			a, b := &claims[i], &claims[j]
-			if (a.flags^b.flags)&flagShadow != 0 && a.hash == b.hash && a.key == b.key {
+			if asked[i].Shadow != asked[j].Shadow && a.hash == b.hash && a.key == b.key {
 				return fmt.Errorf("redisscript: key %s is both shadow and enforcing in one entry", a.key)
 			}
 		}
 	}
-	return nil
-}
-
-// addChange appends a change as a request of its own.
-func (r *request) addChange(prefix string, c *driver.Change) error {
-	if c.Kind != driver.Settle {
-		return errors.New("redisscript: leases are not built yet")
-	}
-	// More than twice the capacity changes nothing: from full to the deepest debt.
-	amount := min(max(c.Amount, -2*driver.MaxCount), 2*driver.MaxCount)
-	next, err := r.claimOf(prefix, c.Policy, c.Subject, c.Rule, amount)
-	if err != nil || amount == 0 {
-		return err
-	}
-	next.flags = flagLast | flagSettle
-	if c.Rule.IsWindow() && c.Receipt.Unit > 0 {
-		if !next.has(c.Receipt) {
-			return nil // of a window of another rule
-		}
-		next.flags |= flagReceipt
-		next.start = math.Float64bits(float64(c.Receipt.Start))
-	}
-	next.v[3] = math.Float64bits(float64(amount))
-	r.claims = append(r.claims, next)
 	return nil
 }
 
@@ -151,19 +130,31 @@ func (r *request) claimOf(prefix, policy, subject string, rule driver.Rule, cost
 	if kind == "" { // the gate does not ask a store about unlimited rules
 		return claim{}, fmt.Errorf("redisscript: policy %q: rule %v has no state", policy, rule)
 	}
-	r.scratch = appendKey(r.scratch[:0], prefix, policy, subject, kind)
-	// A key is never reused memory: a client may hold it longer than its call lasts.
-	next := claim{key: string(r.scratch), op: opBucket}
-	next.hash = maphash.String(hashSeed, next.key)
+	next := r.claimOn(r.keyOf(prefix, policy, subject, kind))
 	// One above the capacity fits as little as any larger cost.
 	cost = min(cost, rule.Capacity()+1)
+	if kind == kindSlots {
+		next.op = opSlots // the rest is the lease's, which the caller knows
+		return next, nil
+	}
 	if rule.IsWindow() {
 		next.setWindow(rule, cost, r.at)
 		return next, nil
 	}
+	next.op = opBucket
 	n, p := rule.Reduced()
 	next.v = numbers(int64(rule.Capacity()), n, p, int64(cost))
 	return next, nil
+}
+
+// keyOf returns a key. It is never reused memory: a client may hold it longer than its call lasts.
+func (r *request) keyOf(prefix, policy, subject, kind string) string {
+	r.scratch = appendKey(r.scratch[:0], prefix, policy, subject, kind)
+	return string(r.scratch)
+}
+
+func (r *request) claimOn(key string) claim {
+	return claim{key: key, hash: maphash.String(hashSeed, key)}
 }
 
 func numbers(a, b, c, d int64) [4]uint64 {
@@ -186,9 +177,12 @@ func (r *request) answer(e *driver.Entry, from int) int {
 	for i := range e.Claims {
 		c := &e.Claims[i]
 		taken := admitted && c.Cost > 0 && claims[i].fits(c.Rule, c.Cost)
-		if c.Rule.IsWindow() {
+		switch {
+		case claims[i].op == opSlots:
+			c.Result = driver.SlotResult(c.Rule, c.Cost, claims[i].held(), taken)
+		case c.Rule.IsWindow():
 			c.Result = claims[i].window(c.Rule).Result(c.Rule, c.Cost, taken)
-		} else {
+		default:
 			c.Result = claims[i].level().Result(c.Rule, c.Cost, taken)
 		}
 	}
@@ -199,6 +193,8 @@ func (c *claim) fits(rule driver.Rule, cost int) bool {
 	switch {
 	case cost == 0:
 		return true
+	case c.op == opSlots:
+		return c.held() < rule.Capacity()
 	case rule.IsWindow():
 		return c.window(rule).Fits(rule, cost)
 	}

@@ -29,6 +29,12 @@ func newClient(t testing.TB, addr string) *testClient {
 	return c
 }
 
+func (c *testClient) EvalSHAs(ctx context.Context, sha string, calls []Call) {
+	for i, one := range calls {
+		calls[i].Reply, calls[i].Err = c.EvalSHA(ctx, sha, one.Keys, one.Args)
+	}
+}
+
 func (c *testClient) EvalSHA(ctx context.Context, sha string, keys, args []string) (string, error) {
 	return c.eval(ctx, "EVALSHA", sha, keys, args)
 }
@@ -37,24 +43,41 @@ func (c *testClient) Eval(ctx context.Context, script string, keys, args []strin
 	return c.eval(ctx, "EVAL", script, keys, args)
 }
 
-func (c *testClient) eval(ctx context.Context, command, script string, keys, args []string) (string, error) {
+func (c *testClient) Pipe(ctx context.Context, commands [][]string) error {
+	replies, err := c.pipe(ctx, commands...)
+	for _, reply := range replies {
+		if answer, ok := reply.(redistest.Error); ok && err == nil {
+			err = answer
+		}
+	}
+	return err
+}
+
+func (c *testClient) pipe(ctx context.Context, commands ...[]string) ([]any, error) {
 	conn, err := c.get()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetDeadline(deadline)
-	reply, err := conn.Do(evalCommand(command, script, keys, args)...)
-	var answer redistest.Error
-	if err != nil && !errors.As(err, &answer) {
+	replies, err := conn.Pipe(commands...)
+	if err != nil {
 		_ = conn.Close()
-		return "", err
+		return nil, err
 	}
 	c.put(conn)
+	return replies, nil
+}
+
+func (c *testClient) eval(ctx context.Context, command, script string, keys, args []string) (string, error) {
+	replies, err := c.pipe(ctx, evalCommand(command, script, keys, args))
 	if err != nil {
 		return "", err
 	}
-	text, ok := reply.(string)
+	if answer, ok := replies[0].(redistest.Error); ok {
+		return "", answer
+	}
+	text, ok := replies[0].(string)
 	if !ok {
 		return "", &driver.Error{Class: driver.ClassProtocol, Err: errors.New("the reply is not a string")}
 	}

@@ -15,4 +15,6 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, store)
 	storetest.RunSpread(t, store)
 	storetest.RunWindows(t, store)
+	storetest.RunSlots(t, store)
+	storetest.RunSlotsSpread(t, store)
 }

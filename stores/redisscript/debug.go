@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// FormatState returns a stored state as text: what GET answers for one of the keys.
+// FormatState returns a stored state as text: what GET answers for the key of a bucket or a window. Slots are a sorted set, of
+// which ZRANGE key 0 -1 WITHSCORES shows the leases, and the microsecond at which each is over.
 //
 //	bucket: 499 + 0.2500 tokens at 2026-01-02T03:04:05.000006Z
 func FormatState(value string) string {

@@ -86,8 +86,8 @@ var causes = []struct {
 	{"redis nil message", driver.ClassProtocol, ""},      // rueidis
 }
 
-const hintPermission = "the user may not run the script; it needs +evalsha +eval +time +get +mget +set +zcard +zadd " +
-	"+zscore +zrem +zremrangebyscore +pttl +pexpire and its keys"
+const hintPermission = "the user lacks a permission; the store needs +evalsha +eval +time +get +mget +set +zcard +zcount +zadd " +
+	"+zscore +zrem +zremrangebyscore +pttl +pexpire +del and its keys"
 
 func classOfText(text string) (driver.Class, string) {
 	for _, c := range causes {

@@ -13,12 +13,13 @@ import (
 	"github.com/headgate-go/headgate/core/driver"
 )
 
-// fakeClient answers every claim with the same: 5 tokens. Its calls can be held back.
+// fakeClient answers every claim with the same: 5 tokens, so many slots held, a lease that is there. Its calls can be held back.
 type fakeClient struct {
 	mu    sync.Mutex
 	calls []fakeCall
 	hold  chan struct{} // if not nil, each call receives from it before it answers
 	fail  func(call fakeCall) error
+	held  float64
 }
 
 type fakeCall struct {
@@ -27,6 +28,13 @@ type fakeCall struct {
 	keys   []string
 	args   []string
 	claims int
+	plain  [][]string
+}
+
+func (f *fakeClient) EvalSHAs(ctx context.Context, sha string, calls []Call) {
+	for i, one := range calls {
+		calls[i].Reply, calls[i].Err = f.EvalSHA(ctx, sha, one.Keys, one.Args)
+	}
 }
 
 func (f *fakeClient) EvalSHA(ctx context.Context, sha string, keys, args []string) (string, error) {
@@ -43,21 +51,36 @@ func (f *fakeClient) Eval(ctx context.Context, text string, keys, args []string)
 	return f.call(fakeCall{ctx: ctx, eval: true, keys: keys, args: args})
 }
 
+func (f *fakeClient) Pipe(ctx context.Context, commands [][]string) error {
+	_, err := f.answer(fakeCall{ctx: ctx, plain: commands}, "")
+	return err
+}
+
 func (f *fakeClient) call(c fakeCall) (string, error) {
 	c.keys, c.args = append([]string(nil), c.keys...), append([]string(nil), c.args...)
-	reply := ""
 	if len(c.args[0]) == fastSize {
-		c.claims, reply = 1, doubles(5, 0)
-	} else {
-		for arg := c.args[0][headSize:]; len(arg) > 0; arg = arg[recordSize:] {
-			n := int(arg[4])
-			c.claims += n
-			if arg[0] == opRepeat {
-				n = 1
-			}
+		c.claims = 1
+		return f.answer(c, doubles(5, 0))
+	}
+	reply := ""
+	for arg := c.args[0][headSize:]; len(arg) > 0; arg = arg[recordSize:] {
+		n := int(arg[4])
+		c.claims += n
+		switch op := arg[0] & (1<<flagShift - 1); op {
+		case opSlots:
+			reply += doubles(f.held)
+		case opRenew:
+			reply += doubles(1)
+		case opRepeat:
+			reply += doubles(5, 0)
+		default:
 			reply += strings.Repeat(doubles(5, 0), n)
 		}
 	}
+	return f.answer(c, reply)
+}
+
+func (f *fakeClient) answer(c fakeCall, reply string) (string, error) {
 	f.mu.Lock()
 	f.calls = append(f.calls, c)
 	hold, fail := f.hold, f.fail
@@ -73,7 +96,7 @@ func (f *fakeClient) call(c fakeCall) (string, error) {
 	return reply, nil
 }
 
-// sizes returns how many claims each call so far decided.
+// sizes returns how many claims each call so far decided; 0 is one of plain commands.
 func (f *fakeClient) sizes() (n []int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

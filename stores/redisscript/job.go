@@ -10,6 +10,8 @@ import (
 // sender that takes it; the caller gets it back through done, or leaves it behind. A job left behind is not used again.
 type job struct {
 	request  request
+	slot     int             // of its keys, in a cluster
+	commands [][]string      // of a plain job, which asks for nothing but these
 	now      int64           // microseconds; 0 for the server's clock
 	ctx      context.Context // for its values
 	asked    moment
@@ -17,7 +19,7 @@ type job struct {
 	err      error
 
 	state      atomic.Int32
-	done       chan outcome // receives once, from whoever ends the state waiting or taken
+	done       chan outcome // receives once, after the state waiting or taken ended
 	prev, next *job         // in the list of waiting or of taken jobs
 }
 
@@ -35,7 +37,7 @@ func now() moment { return moment(time.Since(epoch)) }
 const (
 	waiting  = iota // in the queue
 	taken           // by a sender
-	finished        // err and request are the caller's to read
+	finished        // err and request are the caller's to read, once it is told
 	left            // the caller is gone; in the queue or with a sender
 )
 
@@ -62,14 +64,17 @@ func (q *queue) newJob(now int64) *job {
 // recycle gives a job back whose caller has what it wanted.
 func (q *queue) recycle(j *job) {
 	j.request.reset()
-	j.ctx, j.err = nil, nil
+	j.commands, j.ctx, j.err = nil, nil, nil
 	j.state.Store(waiting)
 	q.pool.Put(j)
 }
 
-// finish hands a job that was taken back to its caller, or drops it if there is none.
-func (j *job) finish() {
-	if j.state.CompareAndSwap(taken, finished) {
+// plain says that a job is made of commands instead of claims.
+func (j *job) plain() bool { return len(j.commands) > 0 }
+
+// deliver hands a job that is over back to its caller, or drops it if there is none.
+func (j *job) deliver() {
+	if j.state.Load() == finished {
 		j.done <- answered
 	}
 }

@@ -18,6 +18,7 @@ const DefaultPrefix = "hg"
 const (
 	kindBucket = ":b1"
 	kindWindow = ":w1" // fixed, sliding and calendar ones: a rule may become another of them under live keys
+	kindSlots  = ":c1" // c for concurrency
 )
 
 // kindOf returns the end of the keys of a rule, "" if the rule has no state.
@@ -27,6 +28,8 @@ func kindOf(rule driver.Rule) string {
 		return kindBucket
 	case rule.IsWindow():
 		return kindWindow
+	case rule.Kind() == driver.KindSlots:
+		return kindSlots
 	}
 	return ""
 }

@@ -20,7 +20,7 @@ type pack struct {
 	single []bool // the claim is a whole request and a plain one: a bucket, not settling
 	keys   []string
 	arg    []byte
-	args   map[[4]uint64]string // arguments of the fast path seen before
+	args   map[[4]uint64]string // arguments of the fast path seen before, by any pack of the sender
 
 	groups  []group // by key, in order of their first claim
 	next    []int16 // the next claim on the same key, -1 for none
@@ -93,8 +93,11 @@ func (p *pack) fast(v [4]uint64) string {
 			binary.LittleEndian.PutUint64(b[8*i:], bits)
 		}
 		arg = string(b[:])
-		if p.args == nil || len(p.args) >= 256 {
-			p.args = make(map[[4]uint64]string)
+		if p.args == nil {
+			p.args = map[[4]uint64]string{}
+		}
+		if len(p.args) >= 256 {
+			clear(p.args)
 		}
 		p.args[v] = arg
 	}
@@ -186,20 +189,29 @@ func (p *pack) encodeRest() {
 		}
 	}
 	binary.LittleEndian.PutUint16(p.arg, uint16(strings))
-	for i, c := range p.claims {
-		if c.place != 0 {
-			p.order = append(p.order, int16(i))
-			p.record(c.op, uint16(c.op)|uint16(c.flags)<<flagShift, int(c.place), 1, c.v)
-			if c.op == opCalendar {
-				p.arg = binary.LittleEndian.AppendUint64(p.arg, c.outer[0])
-				p.arg = binary.LittleEndian.AppendUint64(p.arg, c.outer[1])
+	// Renewals last: an acquire sweeps at once and everything else is written at the end, so that one after a renewal could
+	// sweep what the renewal found.
+	for _, renewals := range [2]bool{false, true} {
+		for i, c := range p.claims {
+			if c.place != 0 && (c.op == opRenew) == renewals {
+				p.encodeClaim(int16(i), c)
 			}
-			if c.flags&flagReceipt != 0 {
-				p.arg = binary.LittleEndian.AppendUint64(p.arg, c.start)
-			}
-			c.place = 0
 		}
 	}
+}
+
+// encodeClaim makes the record of one claim.
+func (p *pack) encodeClaim(i int16, c *claim) {
+	p.order = append(p.order, i)
+	p.record(c.op, uint16(c.op)|uint16(c.flags)<<flagShift, int(c.place), 1, c.v)
+	if c.op == opCalendar {
+		p.arg = binary.LittleEndian.AppendUint64(p.arg, c.outer[0])
+		p.arg = binary.LittleEndian.AppendUint64(p.arg, c.outer[1])
+	}
+	if c.flags&flagReceipt != 0 {
+		p.arg = binary.LittleEndian.AppendUint64(p.arg, c.start)
+	}
+	c.place = 0
 }
 
 // record appends a record of the argument; word is the op with its flags.
@@ -266,7 +278,10 @@ func (c *claim) sane() bool {
 		burst, p := int64(math.Float64frombits(c.v[0])), int64(math.Float64frombits(c.v[2]))
 		return c.saw[0] >= -burst && c.saw[0] <= burst && c.saw[1] >= 0 && c.saw[1] < p
 	}
-	return c.op < opFixed || c.op > opCalendar || c.saneWindow()
+	if c.op == opSlots || c.op == opRenew {
+		return c.saneSlots()
+	}
+	return c.saneWindow()
 }
 
 // integer reads a double that must be a whole number below 2^53.

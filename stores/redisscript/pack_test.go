@@ -155,10 +155,14 @@ func FuzzDecode(f *testing.F) {
 	f.Add(uint8(2), []byte(doubles(-5, 999_999)))
 	f.Add(uint8(2), []byte(doubles(-6, 1_000_000)))
 	f.Add(uint8(2), []byte{})
+	f.Add(uint8(3), []byte(doubles(3, 5, 0)))
+	f.Add(uint8(3), []byte(doubles(driver.MaxCount+1, 5, 0)))
 	f.Fuzz(func(t *testing.T, shape uint8, reply []byte) {
 		rule := bucket(7, time.Second, 5)
 		lists := [][]driver.Entry{entry(claimOn("a", rule, 2))}
-		switch shape % 3 {
+		switch shape % 4 {
+		case 3:
+			lists = [][]driver.Entry{entry(slotOn("a", 5, 1), claimOn("a", rule, 2))}
 		case 1:
 			lists = append(lists, entry(claimOn("b", rule, 2)), entry(claimOn("c", rule, 1), claimOn("d", rule, 6)))
 		case 2:

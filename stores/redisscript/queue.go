@@ -19,7 +19,7 @@ import (
 type queue struct {
 	store *Store
 	most  int       // senders
-	pack  int       // claims that may share a call
+	pack  int       // claims that may share a call; a sender takes up to packClaims at a time, and pipelines the calls
 	pool  sync.Pool // of *job
 
 	mu      sync.Mutex
@@ -50,14 +50,8 @@ func (q *queue) patience() moment {
 	return min(max(q.took+q.took/2, moment(patience)), moment(longestPatience))
 }
 
-// do has a job done and waits for it. After an error the job is not to be touched any more.
-func (q *queue) do(ctx context.Context, j *job) error {
-	if j.asked >= j.deadline {
-		return errOverflow
-	}
-	if err := q.submit(j); err != nil {
-		return err
-	}
+// wait waits until a job was done. After an error the job is not to be touched any more.
+func (q *queue) wait(ctx context.Context, j *job) error {
 	if _, ok := driver.DeadlineOnly(ctx); ok || ctx.Done() == nil {
 		return j.outcome(<-j.done) // the watch keeps the deadline
 	}
@@ -94,8 +88,11 @@ func (q *queue) open() error {
 	return nil
 }
 
-// submit puts a job into the queue, and finds a sender if it is one's turn.
+// submit puts a job into the queue, and finds a sender if it is one's turn. After an error the job is nobody's.
 func (q *queue) submit(j *job) error {
+	if j.asked >= j.deadline {
+		return errOverflow
+	}
 	q.mu.Lock()
 	if q.closed {
 		q.mu.Unlock()
@@ -104,7 +101,7 @@ func (q *queue) submit(j *job) error {
 	q.waits.push(j)
 	q.claims += len(j.request.claims)
 	var s *sender
-	if q.busy < eager || q.claims >= q.pack {
+	if q.busy < eager || q.claims >= packClaims {
 		s = q.find(j.asked)
 	}
 	q.arm()
@@ -122,7 +119,7 @@ func (q *queue) find(now moment) *sender {
 	case n > 0: // the one that worked last, so that the others can end
 		s, q.idle = q.idle[n-1], q.idle[:n-1]
 	case len(q.senders) < q.most:
-		s = &sender{queue: q, wake: make(chan struct{}, 1)}
+		s = newSender(q)
 		q.senders = append(q.senders, s)
 		q.running.Go(s.run)
 	default:
@@ -134,17 +131,24 @@ func (q *queue) find(now moment) *sender {
 	return s
 }
 
-// take gives a sender the first jobs that wait and can share a call. There may be none: some may be too late.
+// take gives a sender the first job that waits, and those that can share a call with it. There may be none: some may be too
+// late. A plain job has a call to itself; decisions behind it need not wait for that.
 func (q *queue) take(s *sender, now moment) {
 	claims := 0
-	for j := q.waits.head; j != nil; j = q.waits.head {
-		n := len(j.request.claims)
-		if len(s.given) > 0 && (claims+n > q.pack || j.now != s.given[0].now) {
-			break
-		}
+	for j, next := q.waits.head, (*job)(nil); j != nil; j = next {
+		next = j.next
 		if now >= j.deadline {
 			q.expire(j)
 			continue
+		}
+		n := len(j.request.claims)
+		if len(s.given) > 0 {
+			if j.plain() {
+				continue
+			}
+			if s.given[0].plain() || claims+n > packClaims || j.now != s.given[0].now {
+				break
+			}
 		}
 		q.waits.remove(j)
 		q.claims -= n
@@ -169,15 +173,13 @@ func (q *queue) expire(j *job) {
 func (q *queue) next(s *sender) (again, end bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, j := range s.jobs {
-		q.taken.remove(j)
-	}
 	at := now()
+	q.over(s.jobs, at)
 	q.took += (at - s.began - q.took) / 8
 	if head := q.waits.head; head != nil {
 		// Where enough others are busy this one was extra: it goes on only while there is reason for it, or calls would
 		// stay many and small.
-		if q.busy <= eager || q.claims >= q.pack || at-head.asked >= q.patience() || q.closed {
+		if q.busy <= eager || q.claims >= packClaims || at-head.asked >= q.patience() || q.closed {
 			s.began = at
 			q.take(s, at)
 			return true, false
@@ -191,6 +193,27 @@ func (q *queue) next(s *sender) (again, end bool) {
 	s.parked = at
 	q.idle = append(q.idle, s)
 	return false, false
+}
+
+// over ends the jobs of a call that came back. Slots that were taken for callers who left are given back, by a job that nobody
+// waits for: its callers were told that the store failed.
+func (q *queue) over(jobs []*job, at moment) {
+	var list leaseList
+	var ctx context.Context
+	for _, j := range jobs {
+		q.taken.remove(j)
+		if !j.state.CompareAndSwap(taken, finished) {
+			j.request.forsaken(j.err, &list)
+			ctx = j.ctx
+		}
+	}
+	if len(list.commands) == 0 {
+		return
+	}
+	j := &job{commands: list.commands, ctx: ctx, asked: at, deadline: at + moment(q.store.timeout)}
+	j.state.Store(left)
+	q.waits.push(j)
+	q.arm()
 }
 
 // drop forgets a sender that ends.

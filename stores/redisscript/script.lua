@@ -208,11 +208,16 @@ while pos <= size do
     else
       local id = string.sub(arg, pos - 16, pos - 1)
       if op == 3 then
-        local m = V[key] or call('ZCARD', KEYS[key])
-        if m >= a and not M[key] then
-          m, M[key] = m - call('ZREMRANGEBYSCORE', KEYS[key], '-inf', format('%d', now)), true
+        local m = V[key]
+        if a == 0 then -- a look: what is over does not count, and stays; what this call adds is not in the set yet
+          m = call('ZCOUNT', KEYS[key], format('(%d', now), '+inf') + (m and m - call('ZCARD', KEYS[key]) or 0)
+        else
+          m = m or call('ZCARD', KEYS[key])
+          if m >= a and not M[key] then
+            m, M[key] = m - call('ZREMRANGEBYSCORE', KEYS[key], '-inf', format('%d', now)), true
+          end
+          V[key] = m
         end
-        V[key] = m
         R[r + 1], r = m, r + 1
         fits = m < a
         if fits and not refused then value, life, lease = m + 1, M[key], {leases, key, id, b, m} end
@@ -232,7 +237,13 @@ while pos <= size do
     if last then
       if refused then
         while undo do
-          V[undo[2]], M[undo[2]], undo = undo[3], undo[4], undo[1]
+          local i = undo[2]
+          if i > strings then
+            V[i] = V[i] - 1 -- a sweep since then was done
+          else
+            V[i], M[i] = undo[3], undo[4]
+          end
+          undo = undo[1]
         end
         leases = kept
       end
@@ -249,7 +260,10 @@ while leases do
   else
     call('ZADD', key, 'XX', score, leases[3]) -- XX: it may have been swept since
   end
-  if leases[5] == 0 or call('PTTL', key) < ms then call('PEXPIRE', key, format('%d', 2 * ms + slack)) end
+  -- Of several new leases in a set the first comes last here: its life must not cut that of the others short.
+  if leases[5] == 0 and V[leases[2]] == 1 or call('PTTL', key) < ms + slack then
+    call('PEXPIRE', key, format('%d', 2 * ms + slack))
+  end
   leases = leases[1]
 end
 for i = 1, strings do

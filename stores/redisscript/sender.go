@@ -3,7 +3,6 @@ package redisscript
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -18,12 +17,17 @@ type sender struct {
 	began  moment        // when that was
 	parked moment        // of an idle one, when its last call began
 
-	jobs     []*job // of the call under way
-	requests []*request
-	pack     pack
-	args     [2]string
-	until    atomic.Int64  // the moment at which the call under way ends, 0 if there is none
-	over     chan struct{} // closed then: the Done of its context
+	jobs  []*job               // of the calls under way
+	calls []*call              // that they were dealt out to
+	again []*job               // those that get a call of their own
+	wire  []Call               // the calls as the client sees them
+	fast  map[[4]uint64]string // arguments of the script's fast path
+	until atomic.Int64         // the moment at which the calls under way end, 0 if there are none
+	over  chan struct{}        // closed then: the Done of their context
+}
+
+func newSender(q *queue) *sender {
+	return &sender{queue: q, wake: make(chan struct{}, 1), fast: map[[4]uint64]string{}}
 }
 
 func (s *sender) run() {
@@ -35,7 +39,7 @@ func (s *sender) run() {
 			var end bool
 			again, end = s.queue.next(s)
 			for i, j := range s.jobs {
-				j.finish()
+				j.deliver()
 				s.jobs[i] = nil
 			}
 			s.jobs = s.jobs[:0]
@@ -46,7 +50,7 @@ func (s *sender) run() {
 	}
 }
 
-// send makes one call of what it was given, and leaves the jobs in s.jobs with their errors.
+// send makes the calls for what it was given, and leaves the jobs in s.jobs with their errors.
 func (s *sender) send() {
 	s.jobs = append(s.jobs, s.given...)
 	clear(s.given)
@@ -56,19 +60,37 @@ func (s *sender) send() {
 	}
 	deadline := s.jobs[0].deadline
 	for _, j := range s.jobs {
-		s.requests = append(s.requests, &j.request)
 		deadline = max(deadline, j.deadline)
 	}
-	err := s.call(s.jobs[0], deadline)
-	alone := len(s.jobs) > 1 && hitsOthers(err)
-	for _, j := range s.jobs {
-		if j.err = err; alone {
-			s.requests = append(s.requests[:0], &j.request)
-			j.err = s.call(j, deadline)
-		}
+	s.decide(s.jobs, deadline)
+	for i := range s.again {
+		s.decide(s.again[i:i+1], deadline)
+		s.again[i] = nil
 	}
-	clear(s.requests)
-	s.requests = s.requests[:0]
+	s.again = s.again[:0]
+}
+
+// decide makes the calls for some jobs. Where one request may be to blame for the failure of a call that it shared, they all
+// are to be sent again, each for itself: nothing was executed.
+func (s *sender) decide(jobs []*job, deadline moment) {
+	if first := jobs[0]; first.plain() { // then it is the only one
+		first.err = s.within(first, deadline)
+		return
+	}
+	s.deal(jobs)
+	err := s.within(jobs[0], deadline)
+	for _, c := range s.calls {
+		if err != nil {
+			c.err = err
+		}
+		shared := len(c.jobs) > 1 && hitsOthers(c.err)
+		for _, j := range c.jobs {
+			if j.err = c.err; shared {
+				s.again = append(s.again, j)
+			}
+		}
+		c.done()
+	}
 }
 
 // grace is what a call gets beyond the deadline of its callers, who leave all the same. Clients dial and shake hands within
@@ -76,8 +98,9 @@ func (s *sender) send() {
 // TLS, would never be reached again once its connections were lost.
 const grace = moment(time.Second)
 
-// call decides s.requests. An error is of type *driver.Error.
-func (s *sender) call(first *job, deadline moment) (err error) {
+// within lets the client send what there is, a plain job's commands or the calls, until the deadline. What goes wrong with a
+// call is noted there; an error, which is of type *driver.Error, concerns everything.
+func (s *sender) within(first *job, deadline moment) (err error) {
 	deadline += grace
 	defer func() {
 		if !s.until.CompareAndSwap(int64(deadline), 0) {
@@ -88,27 +111,20 @@ func (s *sender) call(first *job, deadline moment) (err error) {
 			err = &driver.Error{Class: driver.ClassOther, Err: fmt.Errorf("redisscript: the client panicked: %v", p)}
 		}
 	}()
-	s.args[0] = s.pack.encode(s.requests)
-	args := s.args[:1]
-	if first.now != 0 {
-		s.args[1] = strconv.FormatInt(first.now, 10)
-		args = s.args[:2]
-	}
 	if s.over == nil {
 		s.over = make(chan struct{})
 	}
 	s.until.Store(int64(deadline))
 	ctx := &callContext{Context: first.ctx, deadline: deadline, over: s.over}
 	client := s.queue.store.client
-	reply, err := client.EvalSHA(ctx, scriptSHA, s.pack.keys, args)
-	if err != nil && Classify(err).Class == driver.ClassNoScript {
-		// The answer says that nothing was executed, so it may be sent again.
-		reply, err = client.Eval(ctx, script, s.pack.keys, args)
+	if !first.plain() {
+		s.evaluate(ctx, client)
+		return nil
 	}
-	if err != nil {
+	if err := client.Pipe(ctx, first.commands); err != nil {
 		return Classify(err)
 	}
-	return s.pack.decode(reply)
+	return nil
 }
 
 // alarm ends the context of the call under way if its time is over; the watch calls it.

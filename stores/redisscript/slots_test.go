@@ -10,8 +10,8 @@ import (
 	"github.com/headgate-go/headgate/conformance/redistest"
 )
 
-// The slots of the script against the rules in its comments. Rules for slots do not exist in package driver yet, so
-// records are written out here.
+// The slots of the script against the rules in its comments: records are written out here, past the codec and the model of
+// package driver. What the store makes of them is in slotpack_test.go.
 
 // slotModel is one sorted set: expiry by id.
 type slotModel map[string]int64

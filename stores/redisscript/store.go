@@ -22,6 +22,19 @@ type Client interface {
 	EvalSHA(ctx context.Context, sha string, keys, args []string) (string, error)
 	// Eval does the same with EVAL and the text of the script. It is called after a NOSCRIPT answer.
 	Eval(ctx context.Context, script string, keys, args []string) (string, error)
+	// EvalSHAs sends several EVALSHA together, in one pipeline, and answers each: with the reply or with an error.
+	EvalSHAs(ctx context.Context, sha string, calls []Call)
+	// Pipe sends plain commands together, each a name, a key and what else it needs, and returns the first error that the
+	// server answered to one of them, or what kept it from answering. All that a command touches is in the hash slot of its
+	// key. Twice does the same as once, so these may be sent again.
+	Pipe(ctx context.Context, commands [][]string) error
+}
+
+// Call is an EVALSHA among others: its keys and arguments, and what became of it.
+type Call struct {
+	Keys, Args []string
+	Reply      string
+	Err        error
 }
 
 // Option changes a [Store].
@@ -47,8 +60,8 @@ func WithTimeout(d time.Duration) Option {
 }
 
 // WithPackSize bounds how many claims of requests that wait at the same moment share a call. The default, the most, and what
-// anything outside of 1 to 64 means, is 64: that holds the server for about 0.15 ms. 1 sends a call for each decision, for a
-// server on which others would mind even that; it costs several times the work.
+// anything outside of 1 to 64 means, is 64: that holds the server for about 0.15 ms. 1 makes a call for each decision, for a
+// server on which others would mind even that: calls that wait go in one pipeline, and cost the server about twice the work.
 func WithPackSize(claims int) Option {
 	return func(s *Store) {
 		if claims >= 1 && claims <= packClaims {
@@ -61,7 +74,7 @@ func WithPackSize(claims int) Option {
 const DefaultTimeout = time.Second
 
 // Store is a [driver.Store] on one Redis server, or on whatever a client presents as one. It also implements
-// [driver.KeyNamer].
+// [driver.KeyNamer] and [driver.Inspector].
 type Store struct {
 	client  Client
 	prefix  string
@@ -71,8 +84,9 @@ type Store struct {
 }
 
 var (
-	_ driver.Store    = (*Store)(nil)
-	_ driver.KeyNamer = (*Store)(nil)
+	_ driver.Store     = (*Store)(nil)
+	_ driver.KeyNamer  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
 )
 
 // New returns a store that sends its calls through client, which it never closes. It does not connect and never fails;
@@ -112,6 +126,9 @@ func (s *Store) KeyName(policy, subject string, rule driver.Rule) string {
 // The context's values reach the client, its cancellation does not: a decision that was asked for is made, and counted,
 // also if the caller leaves before the answer. Beyond the errors that [Classify] makes of the client's there are
 // [driver.ClassOverflow], if the deadline passed before a sender was free, and [driver.ClassTimeout], if it passed later.
+//
+// After an error of another class than overflow and closed a slot may be held: whoever asked for it releases it. The store does so
+// as well, once the call is back, if the caller had left by then.
 func (s *Store) Decide(ctx context.Context, now time.Time, batch []driver.Entry) error {
 	micros, err := s.check(now)
 	if err != nil {
@@ -147,35 +164,6 @@ func (s *Store) Decide(ctx context.Context, now time.Time, batch []driver.Entry)
 	return nil
 }
 
-// Apply implements [driver.Store]. Changes that are wrong by themselves are left out, and the error says so.
-func (s *Store) Apply(ctx context.Context, now time.Time, changes []driver.Change) error {
-	micros, err := s.check(now)
-	if err != nil {
-		return err
-	}
-	if len(changes) == 0 {
-		return s.queue.open()
-	}
-	at := clock(micros)
-	var wrong error
-	for len(changes) > 0 {
-		j := s.queue.newJob(micros)
-		j.request.at = at
-		n := 0
-		for ; n < len(changes) && n < packClaims; n++ {
-			if err := j.request.addChange(s.prefix, &changes[n]); err != nil {
-				wrong = errors.Join(wrong, err)
-			}
-		}
-		if err := s.ask(ctx, j); err != nil {
-			return errors.Join(err, wrong)
-		}
-		s.queue.recycle(j)
-		changes = changes[n:]
-	}
-	return wrong
-}
-
 // Close waits until calls under way came back and decisions that wait were made, and ends the senders.
 func (s *Store) Close() error {
 	s.queue.close()
@@ -205,16 +193,24 @@ func clock(micros int64) int64 {
 	return micros
 }
 
-// ask has a job done. When it fails the job belongs to a sender or to nobody. A job without claims is done.
+// ask has a job done. When it fails the job belongs to a sender or to nobody. A job that asks nothing is done.
 func (s *Store) ask(ctx context.Context, j *job) error {
-	if len(j.request.claims) == 0 {
+	if len(j.request.claims) == 0 && !j.plain() {
 		return s.queue.open()
 	}
+	if err := s.start(ctx, j); err != nil {
+		return err
+	}
+	return s.queue.wait(ctx, j)
+}
+
+// start puts a job into the queue.
+func (s *Store) start(ctx context.Context, j *job) error {
 	j.ctx, j.asked = ctx, now()
 	if deadline, ok := ctx.Deadline(); ok {
 		j.deadline = momentOf(deadline)
 	} else {
 		j.deadline = j.asked + moment(s.timeout)
 	}
-	return s.queue.do(ctx, j)
+	return s.queue.submit(j)
 }

@@ -49,8 +49,18 @@ var twins = []struct {
 	{"never swept", "if m >= a and not M[key] then", "if false then", 1, slots},
 	{"slots counted once", "value, life, lease = m + 1,", "value, life, lease = m,", 1, slots},
 	{"renew revives", "'XX', score", "score", 1, slots},
-	{"life shortened", "call('PTTL', key) < ms then", "true then", 1, slots},
-	{"life never extended", "leases[5] == 0 or call('PTTL', key) < ms", "leases[5] == 0", 1, slots},
+	{"life shortened", "call('PTTL', key) < ms + slack then", "true then", 1, slots},
+	{"life never extended", " or call('PTTL', key) < ms + slack then", " then", 1, slots},
+
+	{"a sweep undone with its request", "if i > strings then", "if false then", 1, slotPacks},
+	{"a lease left in the count of a refused request", "V[i] = V[i] - 1", "V[i] = V[i]", 1, slotPacks},
+	{"the first lease of a call decides how long a set lives", "leases[5] == 0 and V[leases[2]] == 1 or", "leases[5] == 0 or", 1, slotPacks},
+	{"a look counts what is over", "format('(%d', now)", "'-inf'", 1, slotPacks},
+	{"a look ends what ends now", "format('(%d', now)", "format('%d', now)", 1, slotPacks},
+	{"a look does not see its own call", "(m and m - call('ZCARD', KEYS[key]) or 0)", "0", 1, slotPacks},
+	{"a look sweeps", "if a == 0 then -- a look", "if a < 0 then -- a look", 1, slotPacks},
+	{"slots taken after a refusal", "if fits and not refused then value, life, lease", "if fits then value, life, lease", 1, slotPacks},
+	{"a full shadow refuses", "elseif not fits and not shadow then", "elseif not fits then", 1, slotPacks},
 }
 
 func buckets(h *harness) error { return compare(h, 3000, 77) }

@@ -32,6 +32,8 @@ func TestConformance(t *testing.T) {
 			storetest.Run(t, factory)
 			storetest.RunSpread(t, factory)
 			storetest.RunWindows(t, factory)
+			storetest.RunSlots(t, factory)
+			storetest.RunSlotsSpread(t, factory)
 		})
 	}
 }

@@ -53,7 +53,7 @@ func (s *Store) Advise(ctx context.Context) []driver.Advice {
 	return redisscript.Advise(info)
 }
 
-// sender sends the script. rueidis repeats only what reads, so a script is sent once.
+// sender sends the script, and plain commands. rueidis repeats only what reads, so a script is sent once.
 type sender struct{ client rueidis.Client }
 
 func (s sender) EvalSHA(ctx context.Context, sha string, keys, args []string) (string, error) {
@@ -62,6 +62,31 @@ func (s sender) EvalSHA(ctx context.Context, sha string, keys, args []string) (s
 
 func (s sender) Eval(ctx context.Context, script string, keys, args []string) (string, error) {
 	return reply(s.client.Do(ctx, s.client.B().Eval().Script(script).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()))
+}
+
+// EvalSHAs implements redisscript.Client.
+func (s sender) EvalSHAs(ctx context.Context, sha string, calls []redisscript.Call) {
+	list := make(rueidis.Commands, len(calls))
+	for i, c := range calls {
+		list[i] = s.client.B().Evalsha().Sha1(sha).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
+	}
+	for i, r := range s.client.DoMulti(ctx, list...) {
+		calls[i].Reply, calls[i].Err = reply(r)
+	}
+}
+
+// Pipe implements redisscript.Client.
+func (s sender) Pipe(ctx context.Context, commands [][]string) error {
+	list := make(rueidis.Commands, len(commands))
+	for i, c := range commands {
+		list[i] = s.client.B().Arbitrary(c[0]).Keys(c[1]).Args(c[2:]...).Build()
+	}
+	for _, r := range s.client.DoMulti(ctx, list...) {
+		if err := r.Error(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func reply(r rueidis.RedisResult) (string, error) {

@@ -16,6 +16,8 @@ type flood struct {
 	worth   int // decisions of a command
 	count   int // of different commands, which together touch every key
 	command func(i int) []string
+	undo    func(i int) []string // if not nil, what is sent for each command after a pass over all keys; it is not measured
+	part    int                  // makes one decision of so many that a suite asks for, where commands take their time; 0 for all
 }
 
 // floodConnections keep the server busy while a client makes the next commands, as two senders of a store do.
@@ -26,21 +28,22 @@ func (f flood) run(m meter, decisions int) (rounds.Sample, error) {
 	if err := m.reset(f.scripts...); err != nil {
 		return nil, err
 	}
-	if err := f.send(m.server.Addr(), f.count); err != nil {
+	if _, err := f.pass(m, f.count); err != nil {
 		return nil, err
 	}
-	before, err := m.read()
-	if err != nil {
-		return nil, err
+	commands := decisions / f.worth / max(f.part, 1)
+	each := commands
+	if f.undo != nil {
+		each = f.count
 	}
-	if err := f.send(m.server.Addr(), decisions/f.worth); err != nil {
-		return nil, err
+	var used spent
+	for sent := 0; sent < commands; sent += each {
+		more, err := f.pass(m, each)
+		if err != nil {
+			return nil, err
+		}
+		used = used.plus(more)
 	}
-	after, err := m.read()
-	if err != nil {
-		return nil, err
-	}
-	used := after.minus(before)
 	made := used.calls * float64(f.worth)
 	return rounds.Sample{
 		"execution": used.execution / made,
@@ -48,6 +51,23 @@ func (f flood) run(m meter, decisions int) (rounds.Sample, error) {
 		"ceiling":   1e6 * made / used.cpu,
 		"share":     float64(f.worth),
 	}, nil
+}
+
+// pass sends so many commands and returns what they took, then undoes them.
+func (f flood) pass(m meter, commands int) (used spent, err error) {
+	before, err := m.read()
+	if err != nil {
+		return used, err
+	}
+	if err := f.send(m.server.Addr(), commands); err != nil {
+		return used, err
+	}
+	after, err := m.read()
+	if err != nil || f.undo == nil {
+		return after.minus(before), err
+	}
+	f.command, f.depth = f.undo, 16
+	return after.minus(before), f.send(m.server.Addr(), commands)
 }
 
 // send sends at least so many commands over all connections, whole pipelines only.

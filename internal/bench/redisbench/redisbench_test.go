@@ -11,6 +11,7 @@ import (
 
 	"github.com/headgate-go/headgate/conformance/redistest"
 	"github.com/headgate-go/headgate/internal/bench/rounds"
+	"github.com/headgate-go/headgate/stores/redisscript"
 )
 
 var write = flag.Bool("write", false, "write the table into BENCHMARKS.md")
@@ -86,6 +87,39 @@ func TestSmoke(t *testing.T) {
 	for _, b := range s.list {
 		if !strings.Contains(report, "| "+b.Name+" |") {
 			t.Errorf("the report does not show %s", b.Name)
+		}
+	}
+}
+
+// The calls about slots take one each, and their releases leave none.
+func TestSlotCalls(t *testing.T) {
+	s := open(t, packed, load{}, 0)
+	if err := s.meter.reset(redisscript.Script()); err != nil {
+		t.Fatal(err)
+	}
+	held := func(i int) any {
+		n, err := s.meter.server.Do("ZCARD", s.keys.slots[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	f := flood{name: "acquire", depth: 2, count: packed, command: s.keys.acquire}
+	if err := f.send(s.meter.server.Addr(), packed); err != nil {
+		t.Fatal(err)
+	}
+	for i := range packed {
+		if n := held(i); n != int64(1) {
+			t.Errorf("key %d: %v slots held, want 1", i, n)
+		}
+	}
+	f.undo = s.keys.release
+	if _, err := f.pass(s.meter, packed); err != nil {
+		t.Fatal(err)
+	}
+	for i := range packed {
+		if n := held(i); n != int64(0) {
+			t.Errorf("key %d: %v slots held after the release", i, n)
 		}
 	}
 }

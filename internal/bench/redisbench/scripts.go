@@ -60,6 +60,9 @@ type keyset struct {
 	requests []gate.Request // for a gate
 	packs    []call         // headgate's calls that decide about all keys, 64 each
 	single   call           // headgate's call for the first key alone
+	slots    []string       // under which the store keeps the slots of a key
+	both     call           // its call for the rate and a slot of the first key
+	zrem     []string       // its command that gives this slot back
 }
 
 // call is one EVALSHA of headgate's script.
@@ -85,6 +88,9 @@ func newKeyset(n int) (*keyset, error) {
 	if k.single, err = rec.record(store, k.subjects[:1]); err != nil {
 		return nil, err
 	}
+	if err := rec.recordSlots(store, k); err != nil {
+		return nil, err
+	}
 	for from := 0; from+packed <= n; from += packed {
 		c, err := rec.record(store, k.subjects[from:from+packed])
 		if err != nil {
@@ -97,11 +103,20 @@ func newKeyset(n int) (*keyset, error) {
 
 // recorder is a client that sends nothing and keeps what it was asked to send: so the bytes that are measured without a
 // store are the store's own.
-type recorder struct{ last call }
+type recorder struct {
+	last  call
+	plain [][]string
+}
 
 var errRecorded = errors.New("recorded")
 
 // EvalSHA implements redisscript.Client.
+func (r *recorder) EvalSHAs(ctx context.Context, sha string, calls []redisscript.Call) {
+	for i, one := range calls {
+		calls[i].Reply, calls[i].Err = r.EvalSHA(ctx, sha, one.Keys, one.Args)
+	}
+}
+
 func (r *recorder) EvalSHA(_ context.Context, _ string, keys, args []string) (string, error) {
 	r.last = call{slices.Clone(keys), slices.Clone(args)}
 	return "", errRecorded
@@ -111,6 +126,49 @@ func (r *recorder) EvalSHA(_ context.Context, _ string, keys, args []string) (st
 func (r *recorder) Eval(ctx context.Context, _ string, keys, args []string) (string, error) {
 	return r.EvalSHA(ctx, "", keys, args)
 }
+
+// Pipe implements redisscript.Client.
+func (r *recorder) Pipe(_ context.Context, commands [][]string) error {
+	r.plain = commands
+	return errRecorded
+}
+
+// slotLimit is the concurrency limit of every key: more slots than anybody takes.
+var slotLimit = driver.NewSlots(100)
+
+// recordSlots records what the store sends for a request that claims a slot beside its rate, and for the slot's release.
+func (r *recorder) recordSlots(store *redisscript.Store, k *keyset) error {
+	for _, subject := range k.subjects {
+		k.slots = append(k.slots, store.KeyName(policy, subject, slotLimit))
+	}
+	subject, id, life := k.subjects[0], driver.ID{1: 0xff, 15: 1}, time.Minute
+	err := store.Decide(context.Background(), time.Time{}, []driver.Entry{{Claims: []driver.Claim{
+		{Policy: policy, Subject: subject, Rule: rule, Cost: 1},
+		{Policy: policy, Subject: subject, Rule: slotLimit, Cost: 1, Lease: id, LeaseFor: life},
+	}}})
+	if !errors.Is(err, errRecorded) {
+		return fmt.Errorf("redisbench: recording a call: %w", err)
+	}
+	err = store.Apply(context.Background(), time.Time{}, []driver.Change{
+		{Kind: driver.Release, Policy: policy, Subject: subject, Rule: slotLimit, Lease: id},
+	})
+	if !errors.Is(err, errRecorded) {
+		return fmt.Errorf("redisbench: recording a release: %w", err)
+	}
+	k.both = r.last
+	if len(k.both.keys) != 2 || len(r.plain) != 1 || len(r.plain[0]) != 3 {
+		return fmt.Errorf("redisbench: a call of %q, a release of %q", k.both.keys, r.plain)
+	}
+	k.zrem = r.plain[0]
+	return nil
+}
+
+// acquire is the call that asks for the rate and a slot of key i, release the command that gives the slot back.
+func (k *keyset) acquire(i int) []string {
+	return call{[]string{k.stored[i], k.slots[i]}, k.both.args}.command(redisscript.SHA())
+}
+
+func (k *keyset) release(i int) []string { return []string{k.zrem[0], k.slots[i], k.zrem[2]} }
 
 // record returns the one call that decides about subjects.
 func (r *recorder) record(store *redisscript.Store, subjects []string) (call, error) {

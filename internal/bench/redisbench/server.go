@@ -66,6 +66,10 @@ func (s spent) minus(before spent) spent {
 	return spent{s.cpu - before.cpu, s.calls - before.calls, s.execution - before.execution}
 }
 
+func (s spent) plus(more spent) spent {
+	return spent{s.cpu + more.cpu, s.calls + more.calls, s.execution + more.execution}
+}
+
 // number reads what INFO writes; 0 where that is no number.
 func number(s string) float64 {
 	x, _ := strconv.ParseFloat(s, 64)

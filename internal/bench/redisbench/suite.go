@@ -24,6 +24,9 @@ const (
 	floodFloor  = "GET + SET PX in a script, pipeline of 16"
 	floodHash   = "hash bucket script, pipeline of 16"
 	floodPacked = "headgate's script, 64 decisions a call, one call at a time"
+	floodOne    = "headgate's script, one decision, one call at a time"
+	floodBoth   = "headgate's script, one decision about rate and concurrency, pipeline of 16"
+	floodBoth1  = "headgate's script, one decision about rate and concurrency, one call at a time"
 )
 
 // runs says which contenders run with how many callers.
@@ -87,11 +90,13 @@ func (s *Suite) run(c contender, callers int) (rounds.Sample, error) {
 func (s *Suite) floods() []flood {
 	k, n := s.keys, len(s.keys.names)
 	floorSHA, hashSHA := shaOf(floorScript), shaOf(hashScript)
+	one := func(i int) []string { return call{k.stored[i : i+1], k.single.args}.command(redisscript.SHA()) }
 	rate, most := strconv.Itoa(perSecond), strconv.Itoa(burst)
 	return []flood{
-		{name: floodBucket, scripts: []string{redisscript.Script()}, depth: 16, worth: 1, count: n, command: func(i int) []string {
-			return call{k.stored[i : i+1], k.single.args}.command(redisscript.SHA())
-		}},
+		{name: floodBucket, scripts: []string{redisscript.Script()}, depth: 16, worth: 1, count: n, command: one},
+		{name: floodOne, scripts: []string{redisscript.Script()}, depth: 1, worth: 1, count: n, command: one, part: 4},
+		{name: floodBoth, scripts: []string{redisscript.Script()}, depth: 16, worth: 1, count: n, command: k.acquire, undo: k.release},
+		{name: floodBoth1, scripts: []string{redisscript.Script()}, depth: 1, worth: 1, count: n, command: k.acquire, undo: k.release, part: 4},
 		{name: floodFloor, scripts: []string{floorScript}, depth: 16, worth: 1, count: n, command: func(i int) []string {
 			return call{k.stored[i : i+1], []string{floorValue, floorLife}}.command(floorSHA)
 		}},

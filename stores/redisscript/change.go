@@ -1,0 +1,164 @@
+package redisscript
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/headgate-go/headgate/core/driver"
+)
+
+// Apply implements [driver.Store]. Changes that are wrong by themselves are left out, and the error says so.
+//
+// What is settled or renewed goes by the script, at most 64 changes a call, and shares calls with decisions; what is released
+// needs no script and goes in one pipeline, at the same time. After an error some changes may have been made; Lost is
+// written only where the server answered.
+func (s *Store) Apply(ctx context.Context, now time.Time, changes []driver.Change) error {
+	micros, err := s.check(now)
+	if err != nil {
+		return err
+	}
+	if len(changes) == 0 {
+		return s.queue.open()
+	}
+	give, wrong := s.releases(changes)
+	if give != nil {
+		if err := s.start(ctx, give); err != nil {
+			return errors.Join(err, wrong)
+		}
+	}
+	err = s.correct(ctx, micros, changes)
+	if give != nil {
+		failed := s.queue.wait(ctx, give)
+		if failed == nil {
+			s.queue.recycle(give)
+		}
+		err = errors.Join(failed, err)
+	}
+	return errors.Join(err, wrong)
+}
+
+// releases returns a job that gives leases back, nil if none is to be, and what was wrong with others.
+func (s *Store) releases(changes []driver.Change) (j *job, wrong error) {
+	var r request
+	var list leaseList
+	for i := range changes {
+		c := &changes[i]
+		if c.Kind != driver.Release {
+			continue
+		}
+		if err := checkLease(c); err != nil {
+			wrong = errors.Join(wrong, err)
+			continue
+		}
+		list.add(r.keyOf(s.prefix, c.Policy, c.Subject, kindSlots), string(c.Lease[:]))
+	}
+	if len(list.commands) == 0 {
+		return nil, wrong
+	}
+	j = s.queue.newJob(0)
+	j.commands = list.commands
+	return j, wrong
+}
+
+// correct makes the changes that go by the script.
+func (s *Store) correct(ctx context.Context, micros int64, changes []driver.Change) error {
+	at := clock(micros)
+	var wrong error
+	for len(changes) > 0 {
+		j := s.queue.newJob(micros)
+		j.request.at = at
+		n := 0
+		for ; n < len(changes) && len(j.request.claims) < packClaims; n++ {
+			if err := j.request.addChange(s.prefix, &changes[n]); err != nil {
+				wrong = errors.Join(wrong, err)
+			}
+		}
+		if err := s.ask(ctx, j); err != nil {
+			return errors.Join(err, wrong)
+		}
+		j.request.lost(changes[:n])
+		s.queue.recycle(j)
+		changes = changes[n:]
+	}
+	return wrong
+}
+
+// addChange appends a change as a request of its own, if it goes by the script.
+func (r *request) addChange(prefix string, c *driver.Change) error {
+	switch c.Kind {
+	case driver.Settle:
+		return r.addSettle(prefix, c)
+	case driver.Renew:
+		return r.addRenew(prefix, c)
+	case driver.Release:
+		return nil
+	}
+	return fmt.Errorf("redisscript: policy %q: change of kind %d; Settle, Release and Renew are known", c.Policy, c.Kind)
+}
+
+func (r *request) addSettle(prefix string, c *driver.Change) error {
+	// More than twice the capacity changes nothing: from full to the deepest debt.
+	amount := min(max(c.Amount, -2*driver.MaxCount), 2*driver.MaxCount)
+	next, err := r.claimOf(prefix, c.Policy, c.Subject, c.Rule, amount)
+	if err == nil && next.op == opSlots {
+		err = fmt.Errorf("redisscript: policy %q: slots are not settled; a lease is released or renewed", c.Policy)
+	}
+	if err != nil || amount == 0 {
+		return err
+	}
+	next.flags = flagLast | flagSettle
+	if c.Rule.IsWindow() && c.Receipt.Unit > 0 {
+		if !next.has(c.Receipt) {
+			return nil // of a window of another rule
+		}
+		next.flags |= flagReceipt
+		next.start = math.Float64bits(float64(c.Receipt.Start))
+	}
+	next.v[3] = math.Float64bits(float64(amount))
+	r.claims = append(r.claims, next)
+	return nil
+}
+
+func (r *request) addRenew(prefix string, c *driver.Change) error {
+	if err := checkLease(c); err != nil {
+		return err
+	}
+	next := r.claimOn(r.keyOf(prefix, c.Policy, c.Subject, kindSlots))
+	next.op, next.flags = opRenew, flagLast
+	next.setLease(0, c.Lease, c.LeaseFor)
+	r.claims = append(r.claims, next)
+	return nil
+}
+
+// checkLease says what is wrong with a change of a lease. How many may be held does not matter, nor whether the lease exists.
+func checkLease(c *driver.Change) (err error) {
+	switch {
+	case c.Rule.Kind() != driver.KindSlots:
+		err = fmt.Errorf("rule %v has no leases; slots have", c.Rule)
+	case c.Kind == driver.Renew:
+		err = driver.CheckLeaseTime(c.LeaseFor)
+	}
+	if err != nil {
+		return fmt.Errorf("redisscript: policy %q: %w", c.Policy, err)
+	}
+	return nil
+}
+
+// lost tells the renewals among the changes that r was made of what became of their leases.
+func (r *request) lost(changes []driver.Change) {
+	at := 0
+	for i := range changes {
+		c := &changes[i]
+		if c.Kind != driver.Renew || checkLease(c) != nil {
+			continue
+		}
+		for r.claims[at].op != opRenew {
+			at++
+		}
+		c.Lost = r.claims[at].saw[0] == 0
+		at++
+	}
+}
