@@ -147,7 +147,9 @@ const burstGiven = -1
 
 // WithCount returns a window rule with another count.
 func (r Rule) WithCount(count int) Rule {
-	return NewWindow(r.kind, count, r.per).In(r.loc)
+	changed := NewWindow(r.kind, count, r.per)
+	changed.loc = r.loc
+	return changed
 }
 
 // Kind returns the algorithm.

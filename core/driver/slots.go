@@ -106,8 +106,11 @@ func (r Rule) validateSlots() error {
 	if r.burst < 1 || r.burst > MaxCount {
 		return fmt.Errorf("%d slots; 1 to %d (Off is a mode, not a number)", r.burst, MaxCount)
 	}
-	if r.p == burstGiven {
+	switch {
+	case r.p == burstGiven:
 		return errors.New("slots have no burst")
+	case r.per != 0:
+		return errors.New("slots have no period; NewSlots makes them")
 	}
 	return nil
 }

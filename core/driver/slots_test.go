@@ -165,3 +165,16 @@ func TestSlotsNeverExceedTheLimit(t *testing.T) {
 		}
 	}
 }
+
+func TestWithCountKeepsTheRule(t *testing.T) {
+	for _, rule := range []driver.Rule{driver.NewWindow(driver.KindFixed, 10, time.Minute), driver.NewWindow(driver.KindSliding, 10, time.Minute),
+		driver.NewWindow(driver.KindDaily, 10, 0), driver.NewWindow(driver.KindMonthly, 10, 0).In(time.FixedZone("X", 3600))} {
+		changed := rule.WithCount(3)
+		if err := changed.Validate(); err != nil || changed.Capacity() != 3 || changed.Zone() != rule.Zone() || changed.WithCount(10) != rule {
+			t.Errorf("%v with a count of 3 is %v: %v", rule, changed, err)
+		}
+	}
+	if driver.NewWindow(driver.KindSlots, 3, time.Second).Validate() == nil {
+		t.Error("slots with a period")
+	}
+}

@@ -233,3 +233,14 @@ func TestBR088_PreforkWarning(t *testing.T) {
 		t.Errorf("no warning: %s", log.String())
 	}
 }
+
+// A window's share under FailLocal is a window of the same length.
+func TestFailLocalWindow(t *testing.T) {
+	for _, rule := range []limit.Rule{limit.Window(8, time.Hour), limit.Sliding(8, time.Hour), limit.Daily(8)} {
+		g := newGate(t, gate.Config{Store: brokenStore{errDown}, Instances: 4, Logger: new(lines).logger(), Limiters: []gate.Limiter{
+			gate.RequestRate{Name: "p", Limit: rule, OnStoreError: gate.FailLocal}}})
+		if n := admitted(g, call("GET /", "192.0.2.1"), 5); n != 2 {
+			t.Errorf("%v: %d of 5 admitted by one of four processes, want 2", rule, n)
+		}
+	}
+}

@@ -33,12 +33,16 @@ func WithPrefix(prefix string) Option { return redisscript.WithPrefix(prefix) }
 // a call for each decision, for a server on which others would mind the 0.15 ms that a full one takes.
 func WithPackSize(claims int) Option { return redisscript.WithPackSize(claims) }
 
-// New returns a store on the server of client. It does not dial: a service starts while Redis is down. What is wrong with the
+// New returns a store on the server of client, on the primary that its sentinels name, or on its cluster. It does not dial: a service starts while Redis is down. What is wrong with the
 // options is the error of every call.
 func New(client redis.UniversalClient, options ...Option) *Store {
 	var c redisscript.Client
-	if client != nil {
-		c = sender{client}
+	switch client := client.(type) {
+	case nil:
+	case *redis.ClusterClient:
+		c, options = sender{client, client.ReloadState}, append(options, redisscript.WithCluster())
+	default:
+		c = sender{client, func(context.Context) {}}
 	}
 	return &Store{Store: redisscript.New(c, options...), client: client}
 }
@@ -77,7 +81,12 @@ func adviseOptions(client redis.UniversalClient) (list []driver.Advice) {
 }
 
 // sender sends the script, and plain commands.
-type sender struct{ client redis.UniversalClient }
+type sender struct {
+	client redis.UniversalClient
+	// reload has a cluster's client ask who owns the slots, in the background and not more often than it likes. By itself it does
+	// so once a minute and when it is redirected: not when a primary is gone.
+	reload func(context.Context)
+}
 
 func (s sender) EvalSHA(ctx context.Context, sha string, keys, args []string) (string, error) {
 	return s.send(ctx, evalsha, boxed(sha), keys, args)
@@ -100,7 +109,7 @@ func boxed(sha string) any {
 func (s sender) send(ctx context.Context, name, script any, keys, args []string) (string, error) {
 	cmd := command(ctx, name, script, keys, args)
 	_ = s.client.Process(ctx, cmd) // the error is the command's
-	return reply(cmd)
+	return s.reply(ctx, cmd)
 }
 
 // EvalSHAs implements redisscript.Client.
@@ -113,7 +122,7 @@ func (s sender) EvalSHAs(ctx context.Context, sha string, calls []redisscript.Ca
 	}
 	_, _ = pipe.Exec(ctx) // its error is that of one of them
 	for i := range calls {
-		calls[i].Reply, calls[i].Err = reply(commands[i])
+		calls[i].Reply, calls[i].Err = s.reply(ctx, commands[i])
 	}
 }
 
@@ -129,8 +138,12 @@ func command(ctx context.Context, name, script any, keys, args []string) once {
 	return once{redis.NewCmd(ctx, list...)}
 }
 
-func reply(cmd once) (string, error) {
+func (s sender) reply(ctx context.Context, cmd once) (string, error) {
 	if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) { // nil is a reply of another type
+		var answered redis.Error
+		if !errors.As(err, &answered) {
+			s.reload(ctx)
+		}
 		return "", err
 	}
 	text, ok := cmd.Val().(string)

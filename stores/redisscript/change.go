@@ -31,7 +31,7 @@ func (s *Store) Apply(ctx context.Context, now time.Time, changes []driver.Chang
 	}
 	err = s.correct(ctx, micros, changes)
 	if give != nil {
-		failed := s.queue.wait(ctx, give)
+		failed := s.lane(give).wait(ctx, give)
 		if failed == nil {
 			s.queue.recycle(give)
 		}
@@ -59,7 +59,7 @@ func (s *Store) releases(changes []driver.Change) (j *job, wrong error) {
 		return nil, wrong
 	}
 	j = s.queue.newJob(0)
-	j.commands = list.commands
+	j.commands, j.slot = list.commands, Slot(list.commands[0][1])
 	return j, wrong
 }
 
@@ -76,7 +76,7 @@ func (s *Store) correct(ctx context.Context, micros int64, changes []driver.Chan
 				wrong = errors.Join(wrong, err)
 			}
 		}
-		if err := s.ask(ctx, j); err != nil {
+		if err := s.have(ctx, j, nil); err != nil {
 			return errors.Join(err, wrong)
 		}
 		j.request.lost(changes[:n])

@@ -37,6 +37,7 @@ type claim struct {
 	place uint16 // of the key in KEYS, while a pack is made
 	op    uint8
 	flags uint8
+	part  int16     // of the request, where it is decided in several
 	v     [4]uint64 // the record's numbers, as bits of doubles (of a lease's id as they are)
 	outer [2]uint64 // what follows the record of a calendar: its outer edges
 	start uint64    // and with flagReceipt
@@ -161,16 +162,16 @@ func numbers(a, b, c, d int64) [4]uint64 {
 	return [4]uint64{math.Float64bits(float64(a)), math.Float64bits(float64(b)), math.Float64bits(float64(c)), math.Float64bits(float64(d))}
 }
 
-// answer writes the results of an entry from what the script saw, by the script's own comparisons, and returns how many
-// claims of the request were the entry's. A calendar that does not reach to the server's time is the entry's error.
-func (r *request) answer(e *driver.Entry, from int) int {
-	claims, admitted := r.claims[from:from+len(e.Claims)], true
+// answer writes the results of an entry from what the script saw of its claims, by the script's own comparisons, and says
+// whether it is admitted. A calendar that does not reach to the server's time is the entry's error.
+func answer(claims []claim, e *driver.Entry) (admitted bool) {
+	admitted = true
 	for i := range e.Claims {
 		c := &e.Claims[i]
 		if claims[i].op == opCalendar && claims[i].saw[2] == 0 {
 			e.Err = &driver.Error{Class: driver.ClassClock, Err: fmt.Errorf("redisscript: policy %q: the server's clock differs "+
 				"from ours by more than a calendar window", c.Policy)}
-			return len(claims)
+			return false
 		}
 		admitted = admitted && (c.Shadow || claims[i].fits(c.Rule, c.Cost))
 	}
@@ -186,7 +187,7 @@ func (r *request) answer(e *driver.Entry, from int) int {
 			c.Result = claims[i].level().Result(c.Rule, c.Cost, taken)
 		}
 	}
-	return len(claims)
+	return admitted
 }
 
 func (c *claim) fits(rule driver.Rule, cost int) bool {

@@ -122,14 +122,20 @@ func answerWord(text string) (string, driver.Class) {
 	return "", driver.ClassOther
 }
 
-// hitsOthers says whether a call failed for the sake of one key: its value is of a type that is not ours. The script reads
-// everything before it writes, so nothing was executed, and each request may be sent by itself: one bad key must not
-// fail every request that shares a call with it.
+// hitsOthers says whether a call failed for the sake of one request: the value of a key is of a type that is not ours, or the
+// keys of one are on the move. The script reads everything before it writes, so nothing was executed, and each request may be
+// sent by itself: one bad key must not fail every request that shares a call with it.
 func hitsOthers(err error) bool {
+	word := wordOf(err)
+	return word == "WRONGTYPE" || word == "TRYAGAIN"
+}
+
+// wordOf returns the word that a classified answer begins with.
+func wordOf(err error) string {
 	cause := errors.Unwrap(err)
 	if cause == nil {
-		return false
+		return ""
 	}
 	word, _ := answerWord(cause.Error())
-	return word == "WRONGTYPE"
+	return word
 }

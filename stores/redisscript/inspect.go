@@ -17,7 +17,7 @@ func (s *Store) Reset(ctx context.Context, policy, subject string) error {
 		del = append(del, r.keyOf(s.prefix, policy, subject, kind))
 	}
 	j := s.queue.newJob(0)
-	j.commands = [][]string{del}
+	j.commands, j.slot = [][]string{del}, Slot(del[1])
 	if err := s.ask(ctx, j); err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func (q *queue) newJob(now int64) *job {
 // recycle gives a job back whose caller has what it wanted.
 func (q *queue) recycle(j *job) {
 	j.request.reset()
-	j.commands, j.ctx, j.err = nil, nil, nil
+	j.commands, j.ctx, j.err, j.slot = nil, nil, nil, 0
 	j.state.Store(waiting)
 	q.pool.Put(j)
 }

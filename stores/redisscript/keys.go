@@ -74,7 +74,7 @@ func Slot(key string) int {
 	for i := range len(key) {
 		crc = crc<<8 ^ crcTable[byte(crc>>8)^key[i]]
 	}
-	return int(crc % 16384)
+	return int(crc % hashSlots)
 }
 
 var crcTable = func() (table [256]uint16) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/headgate-go/headgate/core/driver"
@@ -70,17 +71,24 @@ func WithPackSize(claims int) Option {
 	}
 }
 
+// WithCluster says that the client speaks to a Redis Cluster: a call then has keys of one hash slot only, and a request on
+// several is decided in parts.
+func WithCluster() Option { return func(s *Store) { s.cluster = true } }
+
 // DefaultTimeout bounds a call whose context has no deadline. Package gate always sets one.
 const DefaultTimeout = time.Second
 
-// Store is a [driver.Store] on one Redis server, or on whatever a client presents as one. It also implements
+// Store is a [driver.Store] on one Redis server, on whatever a client presents as one, or with [WithCluster] on a Redis Cluster. It also implements
 // [driver.KeyNamer] and [driver.Inspector].
 type Store struct {
 	client  Client
 	prefix  string
 	timeout time.Duration
 	err     error
+	cluster bool
 	queue   queue
+	lanes   []*queue       // of a cluster; the first is queue
+	giving  sync.WaitGroup // what was taken by parts of refused requests goes back
 }
 
 var (
@@ -105,6 +113,13 @@ func New(client Client, options ...Option) *Store {
 	}
 	s.queue.store = s
 	s.queue.most = 64 * runtime.GOMAXPROCS(0)
+	if s.cluster {
+		s.queue.most /= lanes
+		s.lanes = []*queue{&s.queue}
+		for len(s.lanes) < lanes {
+			s.lanes = append(s.lanes, &queue{store: s, most: s.queue.most, pack: s.queue.pack})
+		}
+	}
 	return s
 }
 
@@ -150,13 +165,8 @@ func (s *Store) Decide(ctx context.Context, now time.Time, batch []driver.Entry)
 				break
 			}
 		}
-		if err := s.ask(ctx, j); err != nil {
+		if err := s.answer(ctx, j, batch[:n]); err != nil {
 			return err
-		}
-		for i, from := 0, 0; i < n; i++ {
-			if batch[i].Err == nil {
-				from += j.request.answer(&batch[i], from)
-			}
 		}
 		s.queue.recycle(j)
 		batch = batch[n:]
@@ -164,8 +174,39 @@ func (s *Store) Decide(ctx context.Context, now time.Time, batch []driver.Entry)
 	return nil
 }
 
+// answer has a request answered, and writes the results of its entries.
+func (s *Store) answer(ctx context.Context, j *job, entries []driver.Entry) error {
+	if err := s.have(ctx, j, entries); err != nil {
+		return err
+	}
+	for i, from := 0, 0; i < len(entries); i++ {
+		e := &entries[i]
+		if e.Err != nil {
+			continue
+		}
+		claims := j.request.claims[from : from+len(e.Claims)]
+		from += len(claims)
+		if admitted := answer(claims, e); !admitted && s.cluster {
+			s.giveBack(ctx, claims, e, j.now)
+		}
+	}
+	return nil
+}
+
+// have has the claims of a job answered. When it fails the job belongs to a sender or to nobody.
+func (s *Store) have(ctx context.Context, j *job, entries []driver.Entry) error {
+	if !s.cluster || len(j.request.claims) == 0 {
+		return s.ask(ctx, j)
+	}
+	return s.askApart(ctx, j, entries)
+}
+
 // Close waits until calls under way came back and decisions that wait were made, and ends the senders.
 func (s *Store) Close() error {
+	s.giving.Wait()
+	for _, q := range s.lanes {
+		q.close()
+	}
 	s.queue.close()
 	return nil
 }
@@ -201,7 +242,7 @@ func (s *Store) ask(ctx context.Context, j *job) error {
 	if err := s.start(ctx, j); err != nil {
 		return err
 	}
-	return s.queue.wait(ctx, j)
+	return s.lane(j).wait(ctx, j)
 }
 
 // start puts a job into the queue.
@@ -212,5 +253,5 @@ func (s *Store) start(ctx context.Context, j *job) error {
 	} else {
 		j.deadline = j.asked + moment(s.timeout)
 	}
-	return s.queue.submit(j)
+	return s.lane(j).submit(j)
 }

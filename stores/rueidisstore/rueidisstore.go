@@ -32,11 +32,14 @@ func WithPrefix(prefix string) Option { return redisscript.WithPrefix(prefix) }
 // a call for each decision, for a server on which others would mind the 0.15 ms that a full one takes.
 func WithPackSize(claims int) Option { return redisscript.WithPackSize(claims) }
 
-// New returns a store on the server of client. What is wrong with the options is the error of every call.
+// New returns a store on the server of client, on the primary that its sentinels name, or on its cluster. What is wrong with the options is the error of every call.
 func New(client rueidis.Client, options ...Option) *Store {
 	var c redisscript.Client
 	if client != nil {
 		c = sender{client}
+		if client.Mode() == rueidis.ClientModeCluster {
+			options = append(options, redisscript.WithCluster())
+		}
 	}
 	return &Store{Store: redisscript.New(c, options...), client: client}
 }
