@@ -8,7 +8,7 @@ LINT         := .tools/golangci-lint-$(LINT_VERSION)
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help need demo run test check tidy cover fuzz bench bench-redis bench-memory lint vet fmt-check tidy-check arrows alone
+.PHONY: help need demo run test check tidy cover fuzz bench bench-redis bench-redis-single bench-redis-cluster bench-memory lint vet fmt-check tidy-check arrows alone
 
 help: ## Show this
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,8 +41,15 @@ fuzz: ## Run every fuzz target for ten seconds
 # Without the workspace, so that the versions are those of internal/bench/go.mod.
 bench: bench-redis bench-memory ## Measure against other libraries, side by side; writes the tables of BENCHMARKS.md
 
-bench-redis: need ## The part of "make bench" that goes through Redis: about five minutes on a quiet machine
+TOPOLOGY ?= single
+
+bench-redis: bench-redis-$(TOPOLOGY) ## The part of "make bench" that goes through Redis: about six minutes; with TOPOLOGY=cluster on clusters, two
+
+bench-redis-single: need
 	cd internal/bench && GOWORK=off go test -count=1 -run=NONE -bench=Redis -benchtime=1x -timeout=20m ./redisbench -args -write
+
+bench-redis-cluster: need
+	cd internal/bench && GOWORK=off go test -count=1 -run=NONE -bench=Cluster -benchtime=1x -timeout=20m ./redisbench -args -write
 
 bench-memory: ## The part of "make bench" that stays in the process: about six minutes on a quiet machine
 	cd internal/bench && GOWORK=off go test -count=1 -run=NONE -bench=Memory -benchtime=1x -timeout=20m ./membench -args -write

@@ -65,9 +65,12 @@ func drive(decide []func(key int) error, keys int, d time.Duration) (sum caller,
 	return sum, elapsed
 }
 
+// reader reads what the servers have spent.
+type reader interface{ read() (spent, error) }
+
 // run measures. Nothing is under way while the server is asked for its figures, so these and the allocations belong to
 // exactly the decisions that they are shared out among; the rate counts those that were finished in time.
-func (l load) run(m meter, decide []func(key int) error, keys int) (rounds.Sample, error) {
+func (l load) run(m reader, decide []func(key int) error, keys int) (rounds.Sample, error) {
 	if warm, _ := drive(decide, keys, l.warm); warm.err != nil {
 		return nil, warm.err
 	}

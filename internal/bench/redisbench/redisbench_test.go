@@ -147,10 +147,15 @@ func TestHistogram(t *testing.T) {
 
 // BENCHMARKS.md has the place, and the Makefile the command that the report tells.
 func TestDocuments(t *testing.T) {
-	for file, want := range map[string]string{document: "<!-- " + section + " -->", "../../../Makefile": command} {
+	for file, wants := range map[string][]string{
+		document:            {"<!-- " + section + " -->", "<!-- " + clusterSection + " -->"},
+		"../../../Makefile": {command, clusterCommand},
+	} {
 		text, err := os.ReadFile(file)
-		if err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("%s does not contain %q (error %v)", file, want, err)
+		for _, want := range wants {
+			if err != nil || !strings.Contains(string(text), want) {
+				t.Errorf("%s does not contain %q (error %v)", file, want, err)
+			}
 		}
 	}
 }

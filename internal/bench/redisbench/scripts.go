@@ -77,12 +77,7 @@ func newKeyset(n int) (*keyset, error) {
 	store := redisscript.New(&rec)
 	defer store.Close()
 	for i := range n {
-		name := "tenant-" + strconv.Itoa(10_000_000+i)
-		subject := driver.AppendSubject(driver.AppendSubject(driver.AppendSubject(nil, ""), "tenant"), name)
-		k.names = append(k.names, name)
-		k.subjects = append(k.subjects, string(subject))
-		k.stored = append(k.stored, store.KeyName(policy, string(subject), rule))
-		k.requests = append(k.requests, gate.Call{Operation: "POST /v1/routes", Values: map[string]any{"tenant": name}})
+		k.add(store, i)
 	}
 	var err error
 	if k.single, err = rec.record(store, k.subjects[:1]); err != nil {
@@ -99,6 +94,15 @@ func newKeyset(n int) (*keyset, error) {
 		k.packs = append(k.packs, c)
 	}
 	return k, nil
+}
+
+func (k *keyset) add(store *redisscript.Store, i int) {
+	name := "tenant-" + strconv.Itoa(10_000_000+i)
+	subject := driver.AppendSubject(driver.AppendSubject(driver.AppendSubject(nil, ""), "tenant"), name)
+	k.names = append(k.names, name)
+	k.subjects = append(k.subjects, string(subject))
+	k.stored = append(k.stored, store.KeyName(policy, string(subject), rule))
+	k.requests = append(k.requests, gate.Call{Operation: "POST /v1/routes", Values: map[string]any{"tenant": name}})
 }
 
 // recorder is a client that sends nothing and keeps what it was asked to send: so the bytes that are measured without a
