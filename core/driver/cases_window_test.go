@@ -272,3 +272,20 @@ func TestBR153_WaitingAsToldIsEnough(t *testing.T) {
 		}
 	}
 }
+
+// A client that polls is told the same instant every time, not one that moves away from it. (The report is about a log of hits,
+// which says 40 s; a weighted window lets the first two fade instead: half of them is gone at 90 s.)
+func TestBR038_TheWaitGrowsShorter(t *testing.T) {
+	w := slidingBy(2, time.Minute)
+	if w.count(0, 1)+w.count(10*time.Second, 1) != 2 {
+		t.Fatal("two of two")
+	}
+	for at := 20 * time.Second; at < 90*time.Second; at += 5 * time.Second {
+		if res := w.ask(at, 1); res.Allowed || at+res.RetryAfter != 90*time.Second {
+			t.Errorf("at %v: allowed %v, to come back in %v", at, res.Allowed, res.RetryAfter)
+		}
+	}
+	if !w.ask(90*time.Second, 1).Allowed {
+		t.Error("refused after the wait")
+	}
+}
