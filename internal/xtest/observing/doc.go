@@ -1,0 +1,3 @@
+// Package observing holds the tests of telemetry that need third parties: frameworks with their OpenTelemetry middleware,
+// Prometheus, and a real Redis server.
+package observing
