@@ -97,6 +97,7 @@ func attributeDocs() string {
 		{keyRoute, "the matched route", "the framework's template, else that of `Config.Routes`; `" + unmatched + "` where there is none, `" + other + "` beyond " +
 			fmt.Sprint(mostPlaces) + " of them"},
 		{keyErrorType, "how the store failed; left out where it did not", list(classes...)},
+		{keyStore, "the kind of store that was asked", "the name of its package: `memory`, `goredisstore`, `rueidisstore`, or your own's"},
 		{keyEnd, "how a slot came to its end", list(words(func(i int) string { return gate.LeaseEnd(i).String() })...)},
 		{keyState, "a state of the store's breaker", list(breakerStates...)},
 		{keyTenant, "whose refusals", "the digest of the key, or what `WithTenantName` says; `" + other + "` for all who are not among the first"},

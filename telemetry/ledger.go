@@ -38,6 +38,7 @@ type (
 	placeKey    struct{ gate, route string }
 	policyKey   struct{ policy, limitType string }
 	durationKey struct {
+		store   string
 		outcome gate.Outcome
 		class   class
 	}
@@ -160,9 +161,10 @@ func (l *ledger) newCell(p *place, policy, limitType string, v verdict) *cell {
 }
 
 // duration finds where the time of a decision is recorded.
-func (l *ledger) duration(outcome gate.Outcome, class class) *values {
-	return find(l, &l.durations, durationKey{outcome, class}, func() *values {
-		return l.newValues(l.decisionDuration, withError([]attribute.KeyValue{keyOutcome.String(outcome.String())}, class)...)
+func (l *ledger) duration(store string, outcome gate.Outcome, class class) *values {
+	return find(l, &l.durations, durationKey{store, outcome, class}, func() *values {
+		attributes := []attribute.KeyValue{keyStore.String(store), keyOutcome.String(outcome.String())}
+		return l.newValues(l.decisionDuration, withError(attributes, class)...)
 	})
 }
 

@@ -104,7 +104,7 @@ func (o *Observer) decided(e *gate.Event) {
 		failure := classOf(d.Err)
 		cell := o.ledger.cell(place, d, failure)
 		cell.decisions.add(e.Context, sampled, 1)
-		if d.Cost > 0 && asksTokens(d) {
+		if d.Cost > 0 && asksTokens(d) && !e.InnerRefused {
 			cell.cost.add(e.Context, sampled, int64(d.Cost))
 		}
 		if o.tenants != nil && ownLimit(d) {
@@ -115,7 +115,7 @@ func (o *Observer) decided(e *gate.Event) {
 		}
 		class = max(class, failure)
 	}
-	o.ledger.duration(outcome, class).record(e.Context, sampled, e.Duration.Seconds())
+	o.ledger.duration(e.Store, outcome, class).record(e.Context, sampled, e.Duration.Seconds())
 	if span.IsRecording() {
 		o.trace(span, e, outcome)
 	}

@@ -16,6 +16,7 @@ const (
 	keyReason        = attribute.Key("headgate.reason")
 	keyMode          = attribute.Key("headgate.mode")
 	keyEnd           = attribute.Key("headgate.end")
+	keyStore         = attribute.Key("headgate.store")
 	keyState         = attribute.Key("headgate.state")
 	keyTenant        = attribute.Key("headgate.tenant")
 	keyRoute         = attribute.Key("http.route")
@@ -66,7 +67,7 @@ var (
 	decisionDuration = instrument{
 		kind: histogram, name: "headgate.decision.duration", unit: "s",
 		about:      "Time that a gate took to decide about a request, without the handler",
-		attributes: []attribute.Key{keyOutcome, keyErrorType},
+		attributes: []attribute.Key{keyStore, keyOutcome, keyErrorType},
 		buckets:    []float64{50e-6, 100e-6, 250e-6, 500e-6, 1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 1},
 	}
 	leasesActive = instrument{

@@ -28,8 +28,8 @@ func (o *Observer) trace(span trace.Span, e *gate.Event, outcome gate.Outcome) {
 	if e.StoreDuration > 0 {
 		span.SetAttributes(keyStoreDuration.Float64(spent + e.StoreDuration.Seconds()))
 	}
-	if rank(outcome) < inner {
-		return // an inner gate refused, and this one had let pass
+	if e.InnerRefused || rank(outcome) < inner {
+		return // a gate further in said more
 	}
 	span.SetAttributes(keyOutcome.String(outcome.String()))
 	if e.Refusal == nil {

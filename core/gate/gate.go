@@ -22,6 +22,7 @@ type Gate struct {
 	prefix    []byte       // how every subject begins
 	store     driver.Store // as given, or our own
 	ownsStore bool
+	storeKind string          // for observers
 	guarded   *guard.Store    // in front of a shared store; nil for an in-process one
 	refusals  *guard.Refusals // with a shared store
 	leases    *lease.Keeper   // names slots, and keeps those in a shared store

@@ -19,7 +19,7 @@ const (
 	Decided EventKind = iota + 1
 	// LeaseEnded: a slot was given back or lost. One event for each LeaseStarted.
 	LeaseEnded
-	// BreakerChanged: the store's breaker opened or closed.
+	// BreakerChanged: the store's breaker opened or closed; the first is told when the gate is made, with a shared store.
 	BreakerChanged
 	// Sampled: the shedders measured this process.
 	Sampled
@@ -52,6 +52,7 @@ type Event struct {
 	Context context.Context // the request's
 	Request Request
 	Gate    string
+	Store   string // the kind of store behind a decision: the name of its package, "memory", "goredisstore"
 	Route   string // the matched template, "" where unknown
 	// Start is when the gate began with the request, Duration how long the decision took without the handler, and
 	// StoreDuration the part of it spent in the store. Of LeaseEnded, Duration is how long the slot was held.
@@ -59,6 +60,8 @@ type Event struct {
 	Duration, StoreDuration time.Duration
 	Decisions               []Decision // in configuration order; the observer may keep it. Of a lease, its one
 	Refusal                 *Refusal   // nil where the request passed
+	// InnerRefused says that a gate further in refused the request: what was taken here went back.
+	InnerRefused bool
 	// Result is what became of the handler; zero where it did not run or panicked. Err is its error.
 	Result   Result
 	Panicked bool

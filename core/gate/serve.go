@@ -70,7 +70,7 @@ func (a *Admission) run(x Exchange, e Event) (err error) {
 		}
 		a.finish(x, end)
 		if a.gate.observer != nil {
-			e.Err = err
+			e.Err, e.InnerRefused = err, a.innerRefused
 			e.Route = a.gate.routeLabel(x)
 			a.gate.observer.Observe(e)
 		}
@@ -100,6 +100,6 @@ func (g *Gate) observed() time.Time {
 }
 
 func (a *Admission) event(r Request, start time.Time, spent time.Duration) Event {
-	return Event{Kind: Decided, Context: r.Context(), Request: r, Gate: a.gate.name, Start: start,
+	return Event{Kind: Decided, Context: r.Context(), Request: r, Gate: a.gate.name, Store: a.gate.storeKind, Start: start,
 		Duration: time.Since(start), StoreDuration: spent, Decisions: a.ownDecisions(), Refusal: a.refusal}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +26,7 @@ func (g *Gate) setStore(c Config) {
 		g.store, g.ownsStore = memory.New(), true
 		g.countOwnStores()
 	}
+	g.storeKind, _, _ = strings.Cut(strings.TrimPrefix(fmt.Sprintf("%T", g.store), "*"), ".")
 	g.leases = lease.New(lease.Options{
 		Apply:   func(changes []driver.Change) error { return g.guarded.Correct(context.Background(), g.now(), changes) },
 		Dropped: func(err error) { g.logFailure("a slot could not be given back and ends with its lease", err) },
@@ -38,6 +40,7 @@ func (g *Gate) setStore(c Config) {
 		Back:    func() { g.log.warn("back", "the store answers again", "gate", g.name) },
 		Dropped: func(err error) { g.logFailure("the store could not take a correction", err) },
 	})
+	g.breakerChanged(guard.Closed, nil)
 	for _, p := range g.policies {
 		if p.onStoreError == FailLocal && g.local == nil {
 			g.local = memory.New(memory.WithMaxKeys(fallbackKeys))
