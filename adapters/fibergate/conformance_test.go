@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/middleware/recover"
+	"github.com/gofiber/fiber/v2/middleware/timeout"
 
 	"github.com/headgate-go/headgate/adapters/fibergate"
 	"github.com/headgate-go/headgate/conformance/adaptertest"
@@ -25,7 +27,7 @@ func newSite(tb testing.TB, s adaptertest.Site) string {
 		}
 	}
 	app := fiber.New(config)
-	app.Use(recover.New(), keep(s, adaptertest.TenantHeader, adaptertest.TenantValue))
+	app.Use(limitTime, recover.New(), keep(s, adaptertest.TenantHeader, adaptertest.TenantValue))
 	for _, h := range adaptertest.Mount(s.App, fibergate.Middleware) {
 		app.Use(h)
 	}
@@ -39,6 +41,14 @@ func newSite(tb testing.TB, s adaptertest.Site) string {
 	ln := s.Listen(tb)
 	go func() { _ = app.Listener(ln) }()
 	return "http://" + ln.Addr().String()
+}
+
+// limitTime is Fiber's own middleware for timeouts: it ends the request's context, and waits for the handler.
+func limitTime(c *fiber.Ctx) error {
+	if c.Get(adaptertest.TimeoutHeader) == "" {
+		return c.Next()
+	}
+	return timeout.NewWithContext((*fiber.Ctx).Next, adaptertest.TimeLimit)(c)
 }
 
 func keep(s adaptertest.Site, field, name string) fiber.Handler {
@@ -61,13 +71,22 @@ func handler(s adaptertest.Site, do adaptertest.Behaviour) fiber.Handler {
 					c.Context().Hijack(adaptertest.SwitchAndEcho)
 					return nil
 				},
-				adaptertest.Stream: func() error {
-					c.Set(fiber.HeaderContentType, adaptertest.StreamType)
-					c.Context().SetBodyStreamWriter(func(w *bufio.Writer) { s.Stream(w, w.Flush) })
-					return nil
+				adaptertest.Stream:  func() error { return stream(c, s.Stream) },
+				adaptertest.Endless: func() error { return stream(c, s.Endless) },
+				adaptertest.TimedOut: func() error {
+					return timeout.NewWithContext(func(c *fiber.Ctx) error {
+						<-c.UserContext().Done()
+						return c.UserContext().Err()
+					}, adaptertest.TimeLimit)(c)
 				},
 			}})
 	}
+}
+
+func stream(c *fiber.Ctx, write func(w io.Writer, flush func() error)) error {
+	c.Set(fiber.HeaderContentType, adaptertest.StreamType)
+	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) { write(w, w.Flush) })
+	return nil
 }
 
 func response(c *fiber.Ctx) adaptertest.Response {

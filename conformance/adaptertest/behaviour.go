@@ -41,6 +41,10 @@ const (
 	ReadBody
 	// Stream sends [Site.Stream], flushing each piece.
 	Stream
+	// Endless sends [Site.Endless], flushing each piece.
+	Endless
+	// Hold answers as Write when the case lets it, or when the request's context is done.
+	Hold
 )
 
 // The behaviours that not every framework has. Without them a handler answers 501.
@@ -57,6 +61,10 @@ const (
 	Deadlines
 	// File sends the file [Site.File] with the framework's or net/http's means.
 	File
+	// HijackAway takes the connection over, calls [SwitchAndEcho] in another goroutine, and returns.
+	HijackAway
+	// TimedOut waits for the end of the request's context, behind the framework's middleware for timeouts, of a millisecond.
+	TimedOut
 )
 
 // ErrHandler is what the errors of handlers wrap, and ErrPanic what they panic with.
@@ -90,7 +98,7 @@ func text(status int, body string) answer {
 // answer returns what a handler writes; false where that is not all there is to it.
 func (do Behaviour) answer() (a answer, ok bool) {
 	switch do {
-	case Write:
+	case Write, Hold:
 		return text(200, Text), true
 	case Created:
 		return text(201, "created\n"), true

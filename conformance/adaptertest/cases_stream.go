@@ -28,21 +28,10 @@ var streamCases = []testCase{
 		"server-sent events arrive when they are flushed, through the gate as without it, and carry the fields",
 		func(x *exam) {
 			x.app(x.limit(perMinute("client", 2)), Route{"GET", "/v1/stream", Stream})
-			r := ask("GET /v1/stream")
-			res, body, err := x.client.begin(r)
-			if err != nil {
-				x.failf("%s: no response: %v", r, err)
-				return
-			}
-			first := make([]byte, len(firstPiece))
-			if _, err = io.ReadFull(body, first); err != nil || string(first) != firstPiece {
-				x.failf("%s: the first piece is %q, %v", r, first, err)
-			}
-			x.probe.received <- struct{}{}
-			rest, err := io.ReadAll(body)
-			res.body, res.cut = append(first, rest...), err != nil
-			x.exchanges = append(x.exchanges, render(r, res))
-			(&reply{response: *res, x: x, r: r}).is(200).text(firstPiece+secondPiece).budget(2, 1, 30).has("Content-Type", "text/event-stream")
+			s := x.open(ask("GET /v1/stream"))
+			x.letGo(1)
+			res := s.end().is(200).text(firstPiece+secondPiece).budget(2, 1, 30).has("Content-Type", StreamType)
+			x.record(s.r, &res.response)
 			if s := x.saw(1); s.failed() {
 				x.failf("the observer saw status %d, error %v, panicked %t", s.result.Status, s.err, s.panicked)
 			}
@@ -51,24 +40,12 @@ var streamCases = []testCase{
 		"an upgrade fails as soon as a gate is mounted, if its writer hides Hijack; nothing may be written behind it",
 		func(x *exam) {
 			x.app(x.limit(perMinute("client", 2)), Route{"GET", "/v1/socket", Hijack})
-			res, _, err := x.client.begin(ask("GET /v1/socket", "Connection", "Upgrade", "Upgrade", "echo"))
-			if err != nil || !x.available(res, "hijacking") {
-				if err != nil {
-					x.failf("no response: %v", err)
-				}
+			s, ok := x.upgrade("GET /v1/socket")
+			if !ok {
 				return
 			}
-			if res.status != 101 {
-				x.failf("the status is %d; want 101", res.status)
-				return
-			}
-			_, _ = io.WriteString(x.client.conn, "over to you\n")
-			if line, err := x.client.line(); line != "over to you" {
-				x.failf("the hijacked connection says %q, %v", line, err)
-			}
-			if rest, err := io.ReadAll(x.client.in); len(rest) > 0 {
-				x.failf("%q was written to a hijacked connection (%v)", rest, err)
-			}
+			s.is(101)
+			s.echo()
 			if s := x.saw(1); s.panicked || s.err != nil {
 				x.failf("the observer saw error %v, panicked %t", s.err, s.panicked)
 			}
@@ -204,7 +181,7 @@ var raceCases = []testCase{
 			x.app(x.limit(perTenant(requests)), Route{"GET", "/v1/users/:id", Report})
 			var wrong atomic.Int32
 			each(clients, func(n int) error {
-				c := &client{network: x.client.network, address: x.client.address, patience: x.probe.patience}
+				c := x.client.twin()
 				defer c.close()
 				for i := range requests + 1 {
 					res, err := c.do(ask(fmt.Sprintf("GET /v1/users/%d", n), TenantHeader, fmt.Sprintf("tenant-%d", n)))

@@ -66,6 +66,11 @@ type client struct {
 	dials            int
 }
 
+// twin is another client of the same server.
+func (c *client) twin() *client {
+	return &client{network: c.network, address: c.address, patience: c.patience}
+}
+
 func (c *client) close() {
 	if c.conn != nil {
 		_ = c.conn.Close()
@@ -90,13 +95,8 @@ func (c *client) do(r request) (*response, error) {
 
 // begin sends a request and returns the head of its response, and a reader of the body that must be read to its end.
 func (c *client) begin(r request) (*response, io.Reader, error) {
-	if c.conn == nil {
-		conn, err := net.DialTimeout(c.network, c.address, c.patience)
-		if err != nil {
-			return nil, nil, err
-		}
-		c.conn, c.in = conn, bufio.NewReader(conn)
-		c.dials++
+	if err := c.dial(); err != nil {
+		return nil, nil, err
 	}
 	if n := c.in.Buffered(); n > 0 {
 		extra, _ := c.in.Peek(n)
@@ -114,6 +114,29 @@ func (c *client) begin(r request) (*response, io.Reader, error) {
 		return nil, nil, errors.Join(err, c.written())
 	}
 	return res, c.bodyOf(r.method, res), nil
+}
+
+func (c *client) dial() error {
+	if c.conn != nil {
+		return nil
+	}
+	conn, err := net.DialTimeout(c.network, c.address, c.patience)
+	if err != nil {
+		return err
+	}
+	c.conn, c.in = conn, bufio.NewReader(conn)
+	c.dials++
+	return nil
+}
+
+// post sends a request and reads nothing.
+func (c *client) post(r request) error {
+	if err := c.dial(); err != nil {
+		return err
+	}
+	_ = c.conn.SetDeadline(time.Now().Add(c.patience))
+	_, err := c.conn.Write(r.bytes())
+	return err
 }
 
 // written waits until the request is on its way, or the connection is closed.

@@ -30,22 +30,25 @@ type testCase struct {
 type exam struct {
 	tb      *quietTB
 	newSite NewSite
+	variant variant
 	probe   *probe
 	clock   *clock
 	watch   *watcher
 	logs    *logBuffer
 	client  *client
+	clients []*client
+	pending []*pending
 
-	exchanges []string // recorded
+	exchanges []exchange // recorded
 	failures  []string
 	notes     []string
 }
 
 // execute runs c in a goroutine of its own, so that what ends it (a failed site, a dead connection) ends nothing else.
-func execute(tb testing.TB, newSite NewSite, c testCase, patience time.Duration) *exam {
+func execute(tb testing.TB, newSite NewSite, c testCase, v variant, patience time.Duration) *exam {
 	tb.Helper()
-	x := &exam{newSite: newSite, clock: &clock{}, watch: newWatcher(), logs: &logBuffer{},
-		probe: &probe{network: "tcp", patience: patience, received: make(chan struct{}, 1)}}
+	x := &exam{newSite: newSite, variant: v, clock: &clock{}, watch: newWatcher(), logs: &logBuffer{},
+		probe: newProbe(patience)}
 	x.tb = &quietTB{TB: tb, x: x}
 	done := make(chan struct{})
 	go func() {
@@ -65,8 +68,12 @@ func execute(tb testing.TB, newSite NewSite, c testCase, patience time.Duration)
 
 // end checks what holds in every case.
 func (x *exam) end() {
-	if x.client != nil {
-		x.client.close()
+	close(x.probe.over)
+	for _, p := range x.pending {
+		<-p.done
+	}
+	for _, c := range x.clients {
+		c.close()
 	}
 	x.probe.mu.Lock()
 	defer x.probe.mu.Unlock()
@@ -84,15 +91,22 @@ func (x *exam) notef(format string, args ...any) {
 	x.notes = append(x.notes, fmt.Sprintf(format, args...))
 }
 
-// gate makes a gate on the case's clock and observer.
+// gate makes a gate on the case's clock and observer, which speaks as the variant does where c does not say otherwise.
 func (x *exam) gate(c gate.Config) *gate.Gate {
+	x.variant.config(&c)
 	c.Clock, c.Observer = x.clock.now, x.watch
 	c.Logger = slog.New(slog.NewTextHandler(x.logs, nil))
 	g, err := gate.New(c)
 	if err != nil {
 		x.tb.Fatalf("the case's gate: %v", err)
 	}
-	x.tb.Cleanup(func() { _ = g.Close(context.Background()) })
+	x.tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), x.probe.patience)
+		defer cancel()
+		if err := g.Close(ctx); err != nil {
+			x.failf("the gate cannot be closed, as one that holds slots cannot: %v", err)
+		}
+	})
 	return g
 }
 
@@ -105,7 +119,7 @@ func (x *exam) limit(limiters ...gate.Limiter) *gate.Gate {
 func (x *exam) serve(s Site) {
 	s.probe = x.probe
 	base := x.newSite(x.tb, s)
-	x.client = &client{network: "tcp", patience: x.probe.patience}
+	x.client = x.another(&client{network: "tcp", patience: x.probe.patience})
 	if ln := x.probe.listener; x.probe.network == "unix" {
 		if ln == nil {
 			x.tb.Fatalf("the site does not serve on Site.Listen")
@@ -131,7 +145,7 @@ func (x *exam) app(g *gate.Gate, routes ...Route) {
 // send exchanges a request and records it.
 func (x *exam) send(r request) *reply {
 	res := x.try(r)
-	x.exchanges = append(x.exchanges, render(r, &res.response))
+	x.record(r, &res.response)
 	return res
 }
 
@@ -195,13 +209,16 @@ func (x *exam) errorHandled(want int) []error {
 	return x.probe.failures
 }
 
-// megabytes is n of them, or less where many adapters are tried: still too much for any buffer.
-func (x *exam) megabytes(n int) int {
+// fewer is n, or an n-th part of it where many adapters are tried.
+func (x *exam) fewer(n, part int) int {
 	if x.probe.patience < patience {
-		return n << 16
+		return n / part
 	}
-	return n << 20
+	return n
 }
+
+// megabytes is n of them, or less where many adapters are tried: still too much for any buffer.
+func (x *exam) megabytes(n int) int { return x.fewer(n<<20, 16) }
 
 // bigFile makes the file that File sends.
 func (x *exam) bigFile(size int) {

@@ -2,6 +2,7 @@ package adaptertest_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,8 +12,10 @@ import (
 )
 
 // A frame is a small web framework with what the real ones have that makes adapters go wrong: handlers return errors,
-// which a central handler writes when the whole chain is over, and values are kept with the request.
+// which a central handler writes when the whole chain is over, and values are kept with the request. In a lazy one streams
+// and hijacked connections begin when the chain is over, and what is kept in closers is closed when they end.
 type frame struct {
+	lazy   bool
 	app    []handlerFunc
 	routes []frameRoute
 	fail   func(c *frameContext, status int, err error)
@@ -35,6 +38,10 @@ type frameContext struct {
 	chain  []handlerFunc
 	at     int
 	fail   func(c *frameContext, status int, err error)
+	// of a lazy frame:
+	late    func()
+	socket  bool // late takes the connection over
+	closers []io.Closer
 }
 
 // frameError is an error with a status. Only errors.As finds it, so that it can be wrapped.
@@ -51,6 +58,11 @@ func statusOf(err error) int {
 
 func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &frameContext{w: &tap{ResponseWriter: w}, r: r, values: map[string]any{}, at: -1, fail: f.fail}
+	defer func() {
+		for _, closer := range c.closers {
+			_ = closer.Close()
+		}
+	}()
 	defer func() { // the framework's own recovery, outermost
 		if v := recover(); v != nil {
 			if v == http.ErrAbortHandler {
@@ -63,6 +75,8 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.chain = append(append(c.chain, f.app...), f.find(c)...)
 	if err := c.next(); err != nil {
 		c.fail(c, statusOf(err), err)
+	} else if c.late != nil {
+		c.late()
 	}
 }
 
@@ -132,7 +146,7 @@ func (t *tap) FlushError() error {
 // site builds a site of the frame, with an adapter that has the fault f.
 func site(f fault) adaptertest.NewSite {
 	return func(tb testing.TB, s adaptertest.Site) string {
-		app := &frame{fail: func(c *frameContext, status int, err error) { _ = s.Failed(adaptertest.HTTP(c.w), status, err) }}
+		app := &frame{lazy: f.lazy(), fail: func(c *frameContext, status int, err error) { _ = s.Failed(adaptertest.HTTP(c.w), status, err) }}
 		mount := middleware(f)
 		app.app = append(app.app, keep(s, adaptertest.TenantHeader, adaptertest.TenantValue))
 		app.app = append(app.app, adaptertest.Mount(s.App, mount)...)
@@ -142,7 +156,7 @@ func site(f fault) adaptertest.NewSite {
 			if _, in := r.InGroup(); in {
 				chain = adaptertest.Mount(s.Group, mount)
 			}
-			chain = append(append(chain, adaptertest.Mount(s.Route, mount)...), handle(s, r.Do))
+			chain = append(append(chain, adaptertest.Mount(s.Route, mount)...), handle(s, r.Do, app.lazy))
 			app.routes = append(app.routes, frameRoute{r.Method, r.Pattern, chain})
 		}
 		return s.Serve(tb, app)
@@ -159,11 +173,43 @@ func keep(s adaptertest.Site, field, name string) handlerFunc {
 	}
 }
 
-func handle(s adaptertest.Site, do adaptertest.Behaviour) handlerFunc {
+func handle(s adaptertest.Site, do adaptertest.Behaviour, lazy bool) handlerFunc {
 	return func(c *frameContext) error {
-		return s.Handle(do, adaptertest.Native{Response: adaptertest.HTTP(c.w), Writer: c.w, Request: c.r,
+		n := adaptertest.Native{Response: adaptertest.HTTP(c.w), Writer: c.w, Request: c.r,
 			Admission: admission(c), Context: c.r.Context(), Error: &frameError{503},
-			WrappedError: errors.Join(adaptertest.ErrHandler, &frameError{503})})
+			WrappedError: errors.Join(adaptertest.ErrHandler, &frameError{503})}
+		if lazy {
+			n.Others = c.lateBehaviours(s)
+		}
+		return s.Handle(do, n)
+	}
+}
+
+// lateBehaviours are those that a lazy frame has its own way of.
+func (c *frameContext) lateBehaviours(s adaptertest.Site) map[adaptertest.Behaviour]func() error {
+	later := func(f func()) func() error {
+		return func() error {
+			c.late = f
+			return nil
+		}
+	}
+	stream := func(write func(w io.Writer, flush func() error)) func() error {
+		return later(func() {
+			c.w.Header().Set("Content-Type", adaptertest.StreamType)
+			write(c.w, c.w.FlushError)
+		})
+	}
+	return map[adaptertest.Behaviour]func() error{
+		adaptertest.Stream:  stream(s.Stream),
+		adaptertest.Endless: stream(s.Endless),
+		adaptertest.Hijack: func() error {
+			c.socket = true
+			return later(func() {
+				if conn, _, err := http.NewResponseController(c.w).Hijack(); err == nil {
+					adaptertest.SwitchAndEcho(conn)
+				}
+			})()
+		},
 	}
 }
 

@@ -44,7 +44,11 @@ type Native struct {
 // Handle is a site's handler: it counts the call, does what is asked for, and returns the error that the framework's
 // handler is to return, or to report with the status do.Fails() where it returns none.
 func (s Site) Handle(do Behaviour, n Native) error {
-	s.probe.handled.Add(1)
+	defer s.probe.begin()()
+	s.probe.sees.Store(n.Request != nil) // net/http tells; Fiber's contexts are those of the application
+	if do == Hold && !s.probe.wait(n.Context.Done()) {
+		s.probe.fault("nobody let the handler go")
+	}
 	if a, ok := do.answer(); ok {
 		return n.Response.write(a)
 	}

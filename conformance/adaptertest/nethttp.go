@@ -13,12 +13,20 @@ import (
 	"time"
 )
 
-// Serve serves a framework that is built on net/http, over HTTP/1.1 and unencrypted HTTP/2, and returns the base URL.
-// What the server logs is a failure of the case.
+// Serve serves a framework that is built on net/http, over HTTP/1.1 and unencrypted HTTP/2, behind http.TimeoutHandler for
+// requests with the field TimeoutHeader, and returns the base URL. What the server logs is a failure of the case.
 func (s Site) Serve(tb testing.TB, h http.Handler) (baseURL string) {
 	tb.Helper()
 	ln := s.Listen(tb)
-	srv := &http.Server{Handler: h, ErrorLog: log.New(faultWriter{s.probe}, "", 0), Protocols: new(http.Protocols)}
+	limited := http.TimeoutHandler(h, TimeLimit, "late\n")
+	outermost := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(TimeoutHeader) != "" {
+			limited.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+	srv := &http.Server{Handler: outermost, ErrorLog: log.New(faultWriter{s.probe}, "", 0), Protocols: new(http.Protocols)}
 	srv.Protocols.SetHTTP1(true)
 	srv.Protocols.SetUnencryptedHTTP2(true)
 	go func() { _ = srv.Serve(ln) }()
@@ -52,16 +60,24 @@ func (s Site) serveHTTP(w http.ResponseWriter, r *http.Request, do Behaviour) {
 	case Stream:
 		w.Header().Set("Content-Type", StreamType)
 		s.Stream(w, rc.Flush)
+	case Endless:
+		w.Header().Set("Content-Type", StreamType)
+		s.Endless(w, rc.Flush)
 	case Abort:
 		_, err := io.WriteString(w, AbortedText)
-		if err = errors.Join(err, rc.Flush()); err != nil {
-			s.probe.fault("the handler could not flush: %v", err)
-		}
+		s.probe.flushed(errors.Join(err, rc.Flush()))
 		panic(http.ErrAbortHandler)
-	case Hijack:
+	case TimedOut:
+		http.TimeoutHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
+			TimeLimit, "late\n").ServeHTTP(w, r)
+	case Hijack, HijackAway:
 		conn, _, err := rc.Hijack()
 		if err != nil {
 			s.probe.fault("the handler could not hijack: %v", err)
+			return
+		}
+		if do == HijackAway {
+			go SwitchAndEcho(conn)
 			return
 		}
 		SwitchAndEcho(conn)
@@ -88,11 +104,10 @@ func (s Site) serveHTTP(w http.ResponseWriter, r *http.Request, do Behaviour) {
 func HTTP(w http.ResponseWriter) Response {
 	return Response{w.Header().Set, func(status int, body []byte) error {
 		w.WriteHeader(status)
-		if body == nil {
-			return nil
+		if body != nil {
+			_, _ = w.Write(body) // a client that is gone reads no second response either
 		}
-		_, err := w.Write(body)
-		return err
+		return nil
 	}}
 }
 

@@ -4,13 +4,24 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
-// sectionMark begins the part of the transcript that belongs to one case; an exchange begins with exchangeMark.
+// exchange is one request and its response as the transcript has them: the request's lines, then the kinds of lines of
+// the response, names as they came and in order of their bytes.
+type exchange struct {
+	request string
+	lines   [kindsOfLine][]string
+}
+
+// Kinds of lines of a response.
 const (
-	sectionMark  = "=== "
-	exchangeMark = "--- "
+	lineStatus = iota
+	lineField
+	lineBody
+	lineCut // the body is cut short
+	kindsOfLine
 )
 
 // unlike are the fields in which servers differ.
@@ -19,8 +30,11 @@ var unlike = []string{"Date", "Server", "Connection"}
 // longBody is the length from which a body is recorded as its digest.
 const longBody = 2000
 
-// render writes an exchange as the transcript has it: names as they came, lines in order of their bytes.
-func render(r request, res *response) string {
+func (x *exam) record(r request, res *response) {
+	x.exchanges = append(x.exchanges, exchange{r.recorded(), res.recorded()})
+}
+
+func (r request) recorded() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s%s\n", exchangeMark, r)
 	for _, f := range r.fields {
@@ -29,47 +43,47 @@ func render(r request, res *response) string {
 	if r.body != nil {
 		fmt.Fprintf(&b, "> (a body of %d bytes)\n", len(r.body))
 	}
-	fmt.Fprintf(&b, "%d\n", res.status)
-	var lines []string
-	for _, f := range res.fields {
+	return b.String()
+}
+
+func (r *response) recorded() (lines [kindsOfLine][]string) {
+	lines[lineStatus] = []string{strconv.Itoa(r.status)}
+	for _, f := range r.fields {
 		if !slices.ContainsFunc(unlike, func(name string) bool { return strings.EqualFold(name, f[0]) }) {
-			lines = append(lines, f[0]+": "+f[1]+"\n")
+			lines[lineField] = append(lines[lineField], f[0]+": "+f[1])
 		}
 	}
-	slices.Sort(lines)
-	b.WriteString(strings.Join(lines, ""))
-	switch {
-	case len(res.body) > longBody:
-		fmt.Fprintf(&b, "(%d bytes, sha256 %x)\n", len(res.body), sha256.Sum256(res.body))
-	case len(res.body) > 0:
-		fmt.Fprintf(&b, "%q\n", res.body)
+	slices.Sort(lines[lineField])
+	switch text := string(r.body); {
+	case text == "":
+	case len(text) > longBody:
+		lines[lineBody] = []string{fmt.Sprintf("(%d bytes, sha256 %x)", len(text), sha256.Sum256(r.body))}
+	case strconv.CanBackquote(text):
+		lines[lineBody] = []string{"`" + text + "`"}
+	default:
+		lines[lineBody] = []string{strconv.Quote(text)}
 	}
-	if res.cut {
-		b.WriteString("(cut short)\n")
+	if r.cut {
+		lines[lineCut] = []string{"(cut short)"}
+	}
+	return lines
+}
+
+// recorded is what the transcript must have of the case, for its variant.
+func (x *exam) recorded() string {
+	var b strings.Builder
+	for _, e := range x.exchanges {
+		b.WriteString(e.request)
+		for _, line := range slices.Concat(e.lines[:]...) {
+			b.WriteString(line + "\n")
+		}
 	}
 	return b.String()
 }
 
-func (x *exam) recorded() string { return strings.Join(x.exchanges, "") }
-
-// sections splits a transcript by case.
-func sections(text string) map[string]string {
-	m := map[string]string{}
-	for _, part := range strings.Split("\n"+text, "\n"+sectionMark) {
-		name, body, _ := strings.Cut(part, "\n")
-		m[name] = strings.TrimRight(body, "\n")
-	}
-	return m
-}
-
-// compare says where the record of a case differs from the transcript.
-func compare(name, got string, want map[string]string) []string {
-	expected := want[name]
-	got = strings.TrimRight(got, "\n")
-	if got == expected {
-		return nil
-	}
-	g, w := strings.Split(got, "\n"), strings.Split(expected, "\n")
+// compare says where the record of a case differs from the transcript's.
+func compare(got, want string) []string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
 	exchange := ""
 	for i := range max(len(g), len(w)) {
 		var a, b string

@@ -1,6 +1,7 @@
 package adaptertest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -46,24 +47,8 @@ func (p *reply) lacks(names ...string) *reply {
 	return p
 }
 
-// Names of fields.
-const (
-	fieldLimit      = "RateLimit-Limit"
-	fieldRemaining  = "RateLimit-Remaining"
-	fieldReset      = "RateLimit-Reset"
-	fieldRetryAfter = "Retry-After"
-)
-
-// budget checks the three fields of the standard dialect.
-func (p *reply) budget(limit, remaining, reset int) *reply {
-	return p.has(fieldLimit, strconv.Itoa(limit)).has(fieldRemaining, strconv.Itoa(remaining)).
-		has(fieldReset, strconv.Itoa(reset))
-}
-
 // untouched checks that the gate sent nothing of its own.
-func (p *reply) untouched() *reply {
-	return p.lacks(fieldLimit, fieldRemaining, fieldReset, fieldRetryAfter, "Cache-Control", "RateLimit-Policy", "RateLimit")
-}
+func (p *reply) untouched() *reply { return p.silent().lacks(fieldRetryAfter, "Cache-Control") }
 
 // text checks the body.
 func (p *reply) text(want string) *reply {
@@ -89,55 +74,81 @@ func (p *reply) refused(limit, remaining, reset, retryAfter int) *reply {
 
 // unavailable checks the 503 of a limiter whose store failed.
 func (p *reply) unavailable() *reply {
-	return p.is(503).lacks(fieldLimit, fieldRemaining, fieldReset).has(fieldRetryAfter, "1").problem("overloaded_error", 1).
+	return p.is(503).silent().has(fieldRetryAfter, "1").problem("overloaded_error", 1).
 		says("The limiter's store is unavailable. Retry after 1s.")
 }
 
-// errorBody is the default body of a refusal.
+// limitTypeRate is what bodies say of a gate.RequestRate.
+const limitTypeRate = "request_rate"
+
+// errorBody is what both forms of a body say.
 type errorBody struct {
-	Error struct {
-		Type, Message string
-		LimitType     string `json:"limit_type"`
-		Policy        string
-		RetryAfter    *int `json:"retry_after"`
-	}
+	Type, Message string
+	LimitType     string `json:"limit_type"`
+	Policy        string
+	RetryAfter    int `json:"retry_after"`
 }
 
-// problem checks what the default body and its fields have in common; a retryAfter of 0 is none.
+// problemTypes are the types of the default body, by those of RFC 9457.
+var problemTypes = map[string]string{
+	"about:blank": "invalid_request_error",
+	"https://iana.org/assignments/http-problem-types#quota-exceeded":             "rate_limit_error",
+	"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity": "overloaded_error",
+}
+
+// problem checks what the body of a rate's refusal and its fields have in common; a retryAfter of 0 is none.
 func (p *reply) problem(kind string, retryAfter int) *reply {
-	p.has("Content-Type", "application/json").has("Cache-Control", "no-store").has("Content-Length", strconv.Itoa(len(p.body)))
-	b := p.decoded()
-	after := 0
-	if b.Error.RetryAfter != nil {
-		after = *b.Error.RetryAfter
+	return p.problemOf(limitTypeRate, kind, retryAfter)
+}
+
+func (p *reply) problemOf(limitType, kind string, retryAfter int) *reply {
+	p.has("Content-Type", p.x.variant.contentType()).has("Cache-Control", "no-store").has("Content-Length", strconv.Itoa(len(p.body)))
+	if b := p.decoded(); b.Type != kind || b.RetryAfter != retryAfter || b.LimitType != limitType {
+		p.failf("the body is %s; want type %s, limit_type %s, retry_after %d", p.body, kind, limitType, retryAfter)
 	}
-	if b.Error.Type != kind || after != retryAfter || b.Error.LimitType != "request_rate" {
-		p.failf("the body is %s; want type %s, limit_type request_rate, retry_after %d", p.body, kind, retryAfter)
-	}
-	if !slices.Equal(p.body, []byte(strings.TrimSpace(string(p.body)))) {
+	if !slices.Equal(p.body, bytes.TrimSpace(p.body)) {
 		p.failf("the body ends in white space: %q", p.body)
+	}
+	if retryAfter == 0 && bytes.Contains(p.body, []byte("retry_after")) {
+		p.failf("the body is %s; want no retry_after", p.body)
 	}
 	return p
 }
 
-func (p *reply) decoded() (b errorBody) {
-	if err := json.Unmarshal(p.body, &b); err != nil {
-		p.failf("the body %q is no JSON: %v", p.body, err)
+// decoded reads the body in the form of the variant.
+func (p *reply) decoded() errorBody {
+	var plain struct{ Error errorBody }
+	if !p.x.variant.problem {
+		if err := json.Unmarshal(p.body, &plain); err != nil {
+			p.failf("the body %q is no JSON: %v", p.body, err)
+		}
+		return plain.Error
 	}
-	return b
+	var b struct {
+		errorBody
+		Detail, Title string
+		Status        int
+		Violated      []string `json:"violated-policies"`
+	}
+	if err := json.Unmarshal(p.body, &b); err != nil || b.Status != p.status || b.Title == "" {
+		p.failf("the body %q is no problem of status %d: %v", p.body, p.status, err)
+	}
+	b.Type, b.Message, b.Policy = problemTypes[b.Type], b.Detail, strings.Join(b.Violated, ",")
+	return b.errorBody
 }
 
-// says checks the message of the default body.
+// says checks the message of the body.
 func (p *reply) says(message string) *reply {
-	if got := p.decoded().Error.Message; got != message {
+	if got := p.decoded().Message; got != message {
 		p.failf("the message is %q; want %q", got, message)
 	}
 	return p
 }
 
-// of checks the policy of the default body.
+// of checks the policy of the body. The form of RFC 9457 has all that refused.
 func (p *reply) of(policy string) *reply {
-	if got := p.decoded().Error.Policy; got != policy {
+	got := p.decoded().Policy
+	if got != policy && !(p.x.variant.problem && slices.Contains(strings.Split(got, ","), policy)) {
 		p.failf("the policy is %q; want %q", got, policy)
 	}
 	return p

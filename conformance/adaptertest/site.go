@@ -18,7 +18,7 @@ import (
 // Failures, whose adapters are wrong on purpose.
 const (
 	patience   = 10 * time.Second
-	impatience = 100 * time.Millisecond
+	impatience = 300 * time.Millisecond
 )
 
 // probe is what a site's handlers tell the case that runs.
@@ -27,12 +27,64 @@ type probe struct {
 	network         string
 	patience        time.Duration
 	listener        net.Listener
-	received        chan struct{} // the client has the first piece of a stream
+	entered         chan struct{} // a handler holds on
+	proceed         chan struct{} // lets one that holds on, or streams, go on
+	over            chan struct{} // closed with the case
+	flowing         chan struct{} // closed where streams do not wait
+	leaving         bool          // clients leave: that a handler cannot write is no fault
 	file            string
+	working         atomic.Int64 // handlers that run
+	most            atomic.Int64 // and how many did at a time
+	sees            atomic.Bool  // the framework's contexts end when a client leaves
 
 	mu       sync.Mutex
 	failures []error  // what the error handler was given, nil for what no handler returned
 	faults   []string // what handlers and servers found wrong
+}
+
+func newProbe(patience time.Duration) *probe {
+	return &probe{network: "tcp", patience: patience, entered: make(chan struct{}, manyTokens), proceed: make(chan struct{}, manyTokens),
+		over: make(chan struct{})}
+}
+
+// manyTokens is more than any case has requests that hold on at a time.
+const manyTokens = 1 << 10
+
+// begin takes note of a handler that runs until the function it returns is called.
+func (p *probe) begin() (end func()) {
+	p.handled.Add(1)
+	running := p.working.Add(1)
+	for {
+		most := p.most.Load()
+		if running <= most || p.most.CompareAndSwap(most, running) {
+			return func() { p.working.Add(-1) }
+		}
+	}
+}
+
+// wait returns when the case lets the caller go, or done is closed; false if neither happens.
+func (p *probe) wait(done <-chan struct{}) bool {
+	timer := time.NewTimer(p.patience)
+	defer timer.Stop()
+	select {
+	case p.entered <- struct{}{}:
+	default: // nobody counts any more
+	}
+	select {
+	case <-p.proceed:
+	case <-done:
+	case <-p.over:
+	case <-timer.C:
+		return false
+	}
+	return true
+}
+
+// flushed takes note of a handler's attempt to flush.
+func (p *probe) flushed(err error) {
+	if err != nil && !p.leaving {
+		p.fault("the handler could not flush: %v", err)
+	}
 }
 
 func (p *probe) fault(format string, args ...any) {
@@ -75,19 +127,31 @@ const StreamType = "text/event-stream"
 func (s Site) Stream(w io.Writer, flush func() error) {
 	send := func(piece string) {
 		_, err := io.WriteString(w, piece)
-		if err = errors.Join(err, flush()); err != nil {
-			s.probe.fault("the handler could not flush: %v", err)
-		}
+		s.probe.flushed(errors.Join(err, flush()))
 	}
 	send(firstPiece)
-	timer := time.NewTimer(s.probe.patience)
-	defer timer.Stop()
-	select {
-	case <-s.probe.received:
-	case <-timer.C:
+	if !s.probe.wait(s.probe.flowing) {
 		s.probe.fault("the client did not get what the handler flushed")
 	}
 	send(secondPiece)
+}
+
+// Endless writes the first piece of a stream to w, again and again, until it cannot: how a handler finds out that a client
+// is gone where nobody tells it.
+func (s Site) Endless(w io.Writer, flush func() error) {
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for {
+		_, err := io.WriteString(w, firstPiece)
+		if err = errors.Join(err, flush()); err != nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-s.probe.over:
+			return
+		}
+	}
 }
 
 // File returns the path of a file of 10 MiB.

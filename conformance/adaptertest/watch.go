@@ -64,12 +64,23 @@ type watcher struct {
 	mu     sync.Mutex
 	events []seen
 	more   chan struct{} // closed, and replaced, at every event
+	held   int           // slots, by the events of leases
+	least  int           // the lowest that held ever was
+	ends   map[string]int
 }
 
-func newWatcher() *watcher { return &watcher{more: make(chan struct{})} }
+func newWatcher() *watcher { return &watcher{more: make(chan struct{}), ends: map[string]int{}} }
 
 func (w *watcher) Observe(e gate.Event) {
-	if e.Kind != gate.Decided {
+	switch e.Kind {
+	case gate.LeaseStarted:
+		w.lease(1, "")
+		return
+	case gate.LeaseEnded:
+		w.lease(-1, e.End.String())
+		return
+	case gate.Decided:
+	default:
 		return
 	}
 	s := seen{path: strings.Clone(e.Request.Path()), route: e.Route, decisions: e.Decisions, result: e.Result, err: e.Err, panicked: e.Panicked}
@@ -79,25 +90,59 @@ func (w *watcher) Observe(e gate.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.events = append(w.events, s)
+	w.changed()
+}
+
+func (w *watcher) lease(change int, end string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held += change
+	w.least = min(w.least, w.held)
+	if end != "" {
+		w.ends[end]++
+	}
+	w.changed()
+}
+
+// changed wakes who waits; w.mu is held.
+func (w *watcher) changed() {
 	close(w.more)
 	w.more = make(chan struct{})
 }
 
 // await returns the events so far when there are at least n: a handler's end may come after its response.
-func (w *watcher) await(n int, patience time.Duration) []seen {
+func (w *watcher) await(n int, patience time.Duration) (list []seen) {
+	w.until(patience, func() bool {
+		list = w.events[:len(w.events):len(w.events)]
+		return len(list) >= n
+	})
+	return list
+}
+
+// settled returns how many slots are held, 0 if that is so soon, and the lowest that this number ever was.
+func (w *watcher) settled(patience time.Duration) (held, least int) {
+	w.until(patience, func() bool {
+		held, least = w.held, w.least
+		return held == 0
+	})
+	return held, least
+}
+
+// until calls done, with w.mu held, at every event until it says so.
+func (w *watcher) until(patience time.Duration, done func() bool) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for {
 		w.mu.Lock()
-		list, more := w.events[:len(w.events):len(w.events)], w.more
+		enough, more := done(), w.more
 		w.mu.Unlock()
-		if len(list) >= n {
-			return list
+		if enough {
+			return
 		}
 		select {
 		case <-more:
 		case <-timer.C:
-			return list
+			return
 		}
 	}
 }

@@ -30,6 +30,7 @@ type Keeper struct {
 	counter atomic.Uint64
 
 	mu       sync.Mutex
+	closing  bool // nobody waits any longer than he must
 	closed   bool
 	held     int
 	renewals map[time.Duration]*list // by lease time: each in the order in which they are due
@@ -184,7 +185,7 @@ func (k *Keeper) giveAll() {
 func (k *Keeper) gave(list []ending, now time.Time, err error) {
 	for _, e := range list {
 		switch {
-		case err == nil && !e.again:
+		case err == nil && (!e.again || k.closing):
 			continue
 		case err == nil:
 			e.again, e.wait = false, longestWait
@@ -255,6 +256,7 @@ func (k *Keeper) settle() {
 func (k *Keeper) Close(ctx context.Context) error {
 	quiet := make(chan struct{})
 	k.mu.Lock()
+	k.closing = true
 	k.quiet = append(k.quiet, quiet)
 	k.ended = append(k.ended, k.later...) // now, rather than when it would be due
 	k.later = nil
