@@ -31,13 +31,13 @@ func TestOneLineExamples(t *testing.T) {
 }
 
 // start builds and runs an example on a free port until the test ends, and returns the address that it reports.
-func start(t *testing.T, name string) (addr string) {
+func start(t *testing.T, name string, args ...string) (addr string) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), name+".exe")
+	program := filepath.Join(t.TempDir(), filepath.Base(name)+".exe")
 	if out, err := exec.Command("go", "build", "-o", program, "./"+name).CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	cmd := exec.Command(program, "-listen", "127.0.0.1:0")
+	cmd := exec.Command(program, append(args, "-listen", "127.0.0.1:0")...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
