@@ -24,7 +24,7 @@ func TestBR130_ProcessKilledWhileHolding(t *testing.T) {
 			addr := redistest.Start(t, redistest.Single).Addr()
 			server := redis.NewClient(&redis.Options{Addr: addr})
 			t.Cleanup(func() { _ = server.Close() })
-			var store driver.Store = overGoRedis(t, addr, 3)
+			store := overGoRedis(t, addr, 3)
 			if client == "rueidis" {
 				store = overRueidis(t, addr)
 			}
