@@ -50,8 +50,11 @@ func (sv *service) auditLog() {
 
 // during checks the events of a fault, the ones after the first n: each failed, with one of the classes, or with one that
 // a stalled machine makes of any fault. The first of them was logged at once.
-func (sv *service) during(n int, classes []driver.Class) {
-	events, allowance := sv.watch.since(n), sv.pulse.allowance()
+func (sv *service) during(n int, classes []driver.Class) { sv.duringOf(sv.watch.since(n), classes) }
+
+// duringOf is during for some of the events.
+func (sv *service) duringOf(events []seen, classes []driver.Class) {
+	allowance := sv.pulse.allowance()
 	var first time.Time
 	counts := map[driver.Class]int{}
 	for _, e := range events {

@@ -29,6 +29,15 @@ import (
 // the store. The server may be down when it is called.
 type NewStore = func(tb testing.TB, addr string) driver.Store
 
+// NewStoreOn is [NewStore] where there are several addresses: of the nodes of a cluster, or of sentinels, which know the
+// primary as redistest.PrimaryName.
+type NewStoreOn = func(tb testing.TB, addrs []string) driver.Store
+
+// alone is a factory for one server among those for several.
+func alone(newStore NewStore) NewStoreOn {
+	return func(tb testing.TB, addrs []string) driver.Store { return newStore(tb, addrs[0]) }
+}
+
 // Case is one kind of trouble and what has to hold in it. Why is printed when it does not.
 type Case struct {
 	Name, Why string
@@ -51,7 +60,7 @@ func Cases() []Case {
 
 // Run runs every case as a subtest.
 func Run(t *testing.T, newStore NewStore) {
-	runAll(t, Cases(), newStore)
+	runAll(t, Cases(), alone(newStore), together)
 }
 
 // RunQuick runs the cases that do not wait for long: for further configurations of a client.
@@ -62,14 +71,14 @@ func RunQuick(t *testing.T, newStore NewStore) {
 			quick = append(quick, c)
 		}
 	}
-	runAll(t, quick, newStore)
+	runAll(t, quick, alone(newStore), together)
 }
 
 // together is how many cases run at a time. They wait most of the time, so this is not a matter of processors, and
 // t.Parallel, which makes it one, is not used.
 const together = 6
 
-func runAll(t *testing.T, cases []Case, newStore NewStore) {
+func runAll(t *testing.T, cases []Case, newStore NewStoreOn, together int) {
 	var running sync.WaitGroup
 	free := make(chan struct{}, together)
 	for _, c := range cases {
@@ -82,7 +91,7 @@ func runAll(t *testing.T, cases []Case, newStore NewStore) {
 	running.Wait()
 }
 
-func (c Case) test(t *testing.T, newStore NewStore) {
+func (c Case) test(t *testing.T, newStore NewStoreOn) {
 	s := execute(t, c, newStore)
 	for _, note := range s.notes {
 		t.Log(note)
@@ -98,6 +107,12 @@ func (c Case) test(t *testing.T, newStore NewStore) {
 // Failures runs one case without failing tb and returns what is wrong, nil if nothing is. It is for proving that a
 // deliberately broken store is caught.
 func Failures(tb testing.TB, c Case, newStore NewStore) []string {
+	tb.Helper()
+	return FailuresOn(tb, c, alone(newStore))
+}
+
+// FailuresOn is [Failures] for cases of clusters and sentinels.
+func FailuresOn(tb testing.TB, c Case, newStore NewStoreOn) []string {
 	tb.Helper()
 	s := execute(tb, c, newStore)
 	for i, f := range s.failures {

@@ -22,7 +22,7 @@ const PauseLength = 6 * time.Second
 //
 // where the test has a flag of that name.
 func RunPause(t *testing.T, newStore NewStore, length time.Duration) {
-	runAll(t, []Case{pauseCase(length)}, newStore)
+	runAll(t, []Case{pauseCase(length)}, alone(newStore), together)
 }
 
 // pauseCase is the case of RunPause. Between the start and the end of the load lie a second of health, the pause, and what

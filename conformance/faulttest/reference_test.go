@@ -83,14 +83,19 @@ func (c *client) Pipe(ctx context.Context, commands [][]string) (err error) {
 	return err
 }
 
-func (c *client) do(ctx context.Context, command []string) (any, error) {
+// do sends commands one after another on one connection, and returns what the last is answered.
+func (c *client) do(ctx context.Context, commands ...[]string) (reply any, err error) {
 	conn, err := c.get()
 	if err != nil {
 		return nil, err
 	}
 	deadline, _ := ctx.Deadline()
 	_ = conn.SetDeadline(deadline)
-	reply, err := conn.Do(command...)
+	for _, command := range commands {
+		if reply, err = conn.Do(command...); err != nil {
+			break
+		}
+	}
 	var answer redistest.Error
 	if err != nil && !errors.As(err, &answer) {
 		if c.faults.keepsConnections {

@@ -16,10 +16,11 @@ import (
 // scene is one run of a case: what it started, and what it found wrong.
 type scene struct {
 	tb       *quietTB
-	newStore NewStore
+	newStore NewStoreOn
 	label    string // of the goroutines of its services
 	pulse    pulse
 	server   *redistest.Server
+	nodes    *redistest.Nodes // of a cluster
 	proxy    *redistest.Proxy // nil where services talk to the server directly
 	line     *line            // the same
 
@@ -32,7 +33,7 @@ var sceneCount atomic.Int64
 
 // execute runs a case in a goroutine of its own, so that what ends it (a client that cannot be made, a server that does
 // not start) ends nothing else.
-func execute(tb testing.TB, c Case, newStore NewStore) *scene {
+func execute(tb testing.TB, c Case, newStore NewStoreOn) *scene {
 	tb.Helper()
 	s := &scene{newStore: newStore, label: strconv.FormatInt(sceneCount.Add(1), 10)}
 	s.tb = &quietTB{TB: tb, s: s}
@@ -89,8 +90,11 @@ func (s *scene) proxied() string {
 }
 
 // do sends a command to the server itself.
-func (s *scene) do(args ...string) any {
-	reply, err := s.server.Do(args...)
+func (s *scene) do(args ...string) any { return s.ask(s.server, args...) }
+
+// ask sends a command to one of the servers.
+func (s *scene) ask(server *redistest.Server, args ...string) any {
+	reply, err := server.Do(args...)
 	if err != nil {
 		s.fatalf("%q: %v", args, err)
 	}
@@ -113,9 +117,26 @@ func (s *scene) connections() int {
 		return s.proxy.Open()
 	case s.line != nil:
 		return int(s.line.open.Load())
+	case s.nodes != nil:
+		return s.clientsOf(s.nodes.Servers())
+	case s.server.Sentinels() != nil:
+		return s.clientsOf(append(s.server.Peers(), s.server))
 	}
 	list, _ := s.do("CLIENT", "LIST").(string)
 	return strings.Count(list, "\n") - 1 // our own
+}
+
+// clientsOf returns how many clients some servers have.
+func (s *scene) clientsOf(servers []*redistest.Server) int {
+	n := 0
+	for _, server := range servers {
+		clients, err := server.Clients()
+		if err != nil {
+			s.fatalf("the clients of a server: %v", err)
+		}
+		n += clients
+	}
+	return n
 }
 
 // until asks until ok is true and returns how long that took; false if it was not within the time.

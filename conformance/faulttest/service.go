@@ -47,10 +47,13 @@ const plenty = 1_000_000
 const steady = patience
 
 // serve starts a service on a store of its own at addr.
-func (s *scene) serve(addr string, c gate.Config) *service {
+func (s *scene) serve(addr string, c gate.Config) *service { return s.serveOn([]string{addr}, c) }
+
+// serveOn is serve where the store has several addresses.
+func (s *scene) serveOn(addrs []string, c gate.Config) *service {
 	sv := &service{scene: s, watch: &watcher{}, logs: &logs{}, began: time.Now()}
 	s.inService(func() {
-		sv.store = s.newStore(s.tb, addr)
+		sv.store = s.newStore(s.tb, addrs)
 		s.tb.Cleanup(func() { _ = sv.store.Close() })
 		c.Store, c.Logger, c.Observer = sv.store, slog.New(sv.logs), sv.watch
 		g, err := gate.New(c)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/headgate-go/headgate/conformance/redistest"
 	"github.com/headgate-go/headgate/core/driver"
 	"github.com/headgate-go/headgate/core/limit"
 )
@@ -14,15 +15,24 @@ import (
 // warmUp makes the store and its client grow to what they become when the server is slow for a moment: as many senders
 // and connections as they want. What they keep of it is theirs, and not left behind by a fault.
 func (sv *service) warmUp() {
-	sv.do("CLIENT", "PAUSE", "200", "ALL")
+	if sv.nodes == nil {
+		// Times of their own keep decisions from sharing a call.
+		sv.warmOn([]*redistest.Server{sv.server}, func(i int) time.Time { return time.Unix(1_900_000_000, int64(i)*1000) })
+		return
+	}
+	// A client may have other connections for pipelines, which is how those of one time go to a cluster.
+	sv.warmOn(sv.primaries(), func(i int) time.Time { return time.Unix(1_900_000_000, int64(i)*1000) })
+	sv.warmOn(sv.primaries(), func(i int) time.Time { return time.Unix(1_900_000_000, int64(i/100)*1000) })
+}
+
+func (sv *service) warmOn(servers []*redistest.Server, at func(i int) time.Time) {
+	for _, server := range servers {
+		sv.ask(server, "CLIENT", "PAUSE", "200", "ALL")
+	}
 	sv.inService(func() {
 		var running sync.WaitGroup
-		for i := range 200 {
-			running.Go(func() {
-				// Times of their own keep decisions from sharing a call.
-				now := time.Unix(1_900_000_000, int64(i)*1000)
-				_ = sv.decide(now, "warm"+strconv.Itoa(i), plenty, 1, steady)
-			})
+		for i := range 200 * len(servers) {
+			running.Go(func() { _ = sv.decide(at(i), "warm"+strconv.Itoa(i), plenty, 1, steady) })
 		}
 		running.Wait()
 	})

@@ -57,6 +57,9 @@ func (w *watcher) Observe(e gate.Event) {
 		w.events = append(w.events, seen{at: time.Now(), tenant: e.Request.Header(tenantHeader), decisions: e.Decisions,
 			refused: e.Refusal != nil, store: e.StoreDuration})
 	case gate.BreakerChanged:
+		if len(w.breaker) == 0 && e.Breaker == "closed" {
+			return // how it begins, and no change
+		}
 		w.breaker = append(w.breaker, e.Breaker)
 		if e.Breaker == "open" && w.opened.IsZero() {
 			w.opened = time.Now()

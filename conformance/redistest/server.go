@@ -234,6 +234,7 @@ func (s *Server) commandLine() []string {
 
 // launch starts a process on s.port and returns when it answers.
 func (s *Server) launch() error {
+	s.disconnect() // perhaps from somebody else's server, on a port that was taken
 	proc, err := startProcess(s.commandLine())
 	if err != nil {
 		return err

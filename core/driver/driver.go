@@ -4,7 +4,8 @@
 // It is for those who write a store, and it holds the reference model that every store must agree with
 // (see [Bucket], [Window] and [Slots]). conformance/storetest proves that a store does.
 //
-// A store may implement more than [Store]: [KeyNamer], [Inspector], [InProcess] and [Advisor] are found by type assertion.
+// A store may implement more than [Store]: [KeyNamer], [Inspector], [InProcess], [Parted] and [Advisor] are found by type
+// assertion.
 package driver
 
 import (

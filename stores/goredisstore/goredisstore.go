@@ -7,9 +7,12 @@
 package goredisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -40,9 +43,9 @@ func New(client redis.UniversalClient, options ...Option) *Store {
 	switch client := client.(type) {
 	case nil:
 	case *redis.ClusterClient:
-		c, options = sender{client, client.ReloadState}, append(options, redisscript.WithCluster())
+		c, options = sender{client, &suspects{client: client}}, append(options, redisscript.WithCluster())
 	default:
-		c = sender{client, func(context.Context) {}}
+		c = sender{client: client}
 	}
 	return &Store{Store: redisscript.New(c, options...), client: client}
 }
@@ -82,11 +85,12 @@ func adviseOptions(client redis.UniversalClient) (list []driver.Advice) {
 
 // sender sends the script, and plain commands.
 type sender struct {
-	client redis.UniversalClient
-	// reload has a cluster's client ask who owns the slots, in the background and not more often than it likes. By itself it does
-	// so once a minute and when it is redirected: not when a primary is gone.
-	reload func(context.Context)
+	client   redis.UniversalClient
+	suspects *suspects // of a cluster
 }
+
+// Late implements redisscript.LateClient: the client itself waits for its ReadTimeout, 5 s by default.
+func (s sender) Late(key string) { s.suspects.late(key) }
 
 func (s sender) EvalSHA(ctx context.Context, sha string, keys, args []string) (string, error) {
 	return s.send(ctx, evalsha, boxed(sha), keys, args)
@@ -108,12 +112,26 @@ func boxed(sha string) any {
 
 func (s sender) send(ctx context.Context, name, script any, keys, args []string) (string, error) {
 	cmd := command(ctx, name, script, keys, args)
-	_ = s.client.Process(ctx, cmd) // the error is the command's
-	return s.reply(ctx, cmd)
+	if !s.suspects.ask(ctx, keys[0], cmd) {
+		cmd = command(ctx, name, script, keys, args)
+		_ = s.client.Process(ctx, cmd) // the error is the command's
+		if cmd.Err() == nil {
+			s.suspects.answered(ctx, keys[0])
+		}
+	}
+	return s.reply(keys[0], cmd)
 }
 
 // EvalSHAs implements redisscript.Client.
 func (s sender) EvalSHAs(ctx context.Context, sha string, calls []redisscript.Call) {
+	if s.suspects.any(ctx, calls) {
+		var each sync.WaitGroup
+		for i := range calls {
+			each.Go(func() { calls[i].Reply, calls[i].Err = s.EvalSHA(ctx, sha, calls[i].Keys, calls[i].Args) })
+		}
+		each.Wait()
+		return
+	}
 	pipe := s.client.Pipeline()
 	commands := make([]once, len(calls))
 	for i, c := range calls {
@@ -122,7 +140,7 @@ func (s sender) EvalSHAs(ctx context.Context, sha string, calls []redisscript.Ca
 	}
 	_, _ = pipe.Exec(ctx) // its error is that of one of them
 	for i := range calls {
-		calls[i].Reply, calls[i].Err = s.reply(ctx, commands[i])
+		calls[i].Reply, calls[i].Err = s.reply(calls[i].Keys[0], commands[i])
 	}
 }
 
@@ -138,11 +156,10 @@ func command(ctx context.Context, name, script any, keys, args []string) once {
 	return once{redis.NewCmd(ctx, list...)}
 }
 
-func (s sender) reply(ctx context.Context, cmd once) (string, error) {
+func (s sender) reply(key string, cmd once) (string, error) {
 	if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) { // nil is a reply of another type
-		var answered redis.Error
-		if !errors.As(err, &answered) {
-			s.reload(ctx)
+		if outdated(err) {
+			s.suspects.late(key)
 		}
 		return "", err
 	}
@@ -153,19 +170,42 @@ func (s sender) reply(ctx context.Context, cmd once) (string, error) {
 	return text, nil
 }
 
+// outdated says of a failure that it may come of asking a node that was a primary.
+func outdated(err error) bool {
+	var answered redis.Error
+	if !errors.As(err, &answered) {
+		return true
+	}
+	word, _, _ := strings.Cut(err.Error(), " ")
+	switch word {
+	case "READONLY", "CLUSTERDOWN", "LOADING", "MASTERDOWN":
+		return true
+	}
+	return false
+}
+
 // Pipe implements redisscript.Client. Its commands might be sent again; but a server that does not answer is not to keep a
 // sender for four times as long.
 func (s sender) Pipe(ctx context.Context, commands [][]string) error {
 	pipe := s.client.Pipeline()
+	var failed error
 	for _, command := range commands {
 		list := make([]any, len(command))
 		for i, part := range command {
 			list[i] = part
 		}
-		_ = pipe.Process(ctx, once{redis.NewCmd(ctx, list...)}) // only queues
+		cmd := once{redis.NewCmd(ctx, list...)}
+		if key := command[1]; !s.suspects.ask(ctx, key, cmd) {
+			_ = pipe.Process(ctx, once{redis.NewCmd(ctx, list...)}) // only queues
+		} else if cmd.Err() != nil {
+			failed = cmp.Or(failed, cmd.Err())
+		}
+	}
+	if pipe.Len() == 0 {
+		return failed
 	}
 	_, err := pipe.Exec(ctx)
-	return err
+	return cmp.Or(err, failed)
 }
 
 // once is a command that is not sent again after a failure: go-redis repeats a script that timed out three times by

@@ -2,8 +2,8 @@ package redisscript
 
 import (
 	"context"
-	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/headgate-go/headgate/core/driver"
@@ -14,18 +14,52 @@ import (
 // So no limit is ever exceeded, but a request may be refused for the sake of one that is about to be refused elsewhere.
 
 // lanes is how many queues a cluster has: each is for a range of slots, so that a node that hangs holds up those that share a
-// lane with it, and not the others. Nodes have ranges too, as a rule.
-const lanes = 8
+// lane with it, and not the others. Nodes have ranges too, as a rule, all of one size: where there are 2, 3, 4 or 6 of them, or
+// 12, no lane is of two. More lanes would make packs smaller.
+const lanes = 12
+
+// laneSenders is the least that a lane's queue may start: calls to a node that hangs keep them, and a breaker needs to see
+// enough of those to open.
+const laneSenders = 16
 
 // hashSlots is the number of hash slots.
 const hashSlots = 16384
 
 // lane returns the queue that a job waits in.
-func (s *Store) lane(j *job) *queue {
+func (s *Store) lane(j *job) *queue { return s.laneAt(j.slot) }
+
+func (s *Store) laneAt(slot int) *queue {
 	if s.lanes == nil {
 		return &s.queue
 	}
-	return s.lanes[j.slot*lanes/hashSlots]
+	return s.lanes[laneOf(slot)]
+}
+
+func laneOf(slot int) int { return slot * lanes / hashSlots }
+
+// Parts implements [driver.Parted]: what shares a lane fails together.
+func (s *Store) Parts() int { return max(1, len(s.lanes)) }
+
+// Part implements [driver.Parted].
+func (s *Store) Part(subject string) int {
+	if s.lanes == nil {
+		return 0
+	}
+	scratch := digests.Get().(*[]byte)
+	*scratch = appendDigest((*scratch)[:0], subject)
+	slot := hashSlot(*scratch)
+	digests.Put(scratch)
+	return laneOf(slot)
+}
+
+var digests = sync.Pool{New: func() any { return new([]byte) }}
+
+// onPart says which part of the store an error is about.
+func (s *Store) onPart(slot int, err error) error {
+	if err == nil || s.lanes == nil {
+		return err
+	}
+	return &driver.PartialError{Parts: 1 << laneOf(slot), Err: err}
 }
 
 // part is what of a request lies in one slot: a job of its own.
@@ -44,10 +78,11 @@ func (s *Store) askApart(ctx context.Context, j *job, entries []driver.Entry) er
 	}
 	same := r.placed(func(c *claim) uint64 { return uint64(Slot(c.key)) })
 	if same {
-		j.slot = Slot(r.claims[0].key)
+		slot := Slot(r.claims[0].key)
+		j.slot = slot
 		err := s.ask(ctx, j)
 		if !comesAgain(err) || r.placed(func(c *claim) uint64 { return c.hash }) {
-			return err
+			return s.onPart(slot, err)
 		}
 	}
 	all := make([]int, len(r.claims))
@@ -55,7 +90,7 @@ func (s *Store) askApart(ctx context.Context, j *job, entries []driver.Entry) er
 		all[i] = i
 	}
 	parts := s.askParts(ctx, j, all, same)
-	var err error
+	var failed driver.PartialError
 	for n, p := range parts {
 		for k, i := range p.of {
 			r.claims[i].part = int16(n)
@@ -67,10 +102,14 @@ func (s *Store) askApart(ctx context.Context, j *job, entries []driver.Entry) er
 		}
 		if p.err == nil {
 			s.queue.recycle(p.job)
+			continue
 		}
-		err = errors.Join(err, p.err)
+		failed.Parts |= 1 << laneOf(Slot(r.claims[p.of[0]].key))
+		if failed.Err == nil {
+			failed.Err = p.err
+		}
 	}
-	if err == nil {
+	if failed.Err == nil {
 		return nil
 	}
 	for i, from := 0, 0; i < len(entries); i++ {
@@ -79,7 +118,7 @@ func (s *Store) askApart(ctx context.Context, j *job, entries []driver.Entry) er
 			from += len(entries[i].Claims)
 		}
 	}
-	return parts[slices.IndexFunc(parts, func(p part) bool { return p.err != nil })].err
+	return &failed
 }
 
 // unanswered is the part of claims of which nobody knows what became.

@@ -23,27 +23,38 @@ func (s *Store) Apply(ctx context.Context, now time.Time, changes []driver.Chang
 	if len(changes) == 0 {
 		return s.queue.open()
 	}
-	give, wrong := s.releases(changes)
-	if give != nil {
-		if err := s.start(ctx, give); err != nil {
-			return errors.Join(err, wrong)
+	gives, wrong := s.releases(changes)
+	var failed error
+	for i := range gives {
+		if err := s.start(ctx, gives[i].job); err != nil {
+			gives[i].job, failed = nil, errors.Join(failed, s.onPart(gives[i].slot, err))
 		}
 	}
 	err = s.correct(ctx, micros, changes)
-	if give != nil {
-		failed := s.lane(give).wait(ctx, give)
-		if failed == nil {
-			s.queue.recycle(give)
+	for _, give := range gives {
+		if give.job == nil {
+			continue
 		}
-		err = errors.Join(failed, err)
+		if err := s.laneAt(give.slot).wait(ctx, give.job); err != nil {
+			failed = errors.Join(failed, s.onPart(give.slot, err))
+		} else {
+			s.queue.recycle(give.job)
+		}
 	}
-	return errors.Join(err, wrong)
+	return errors.Join(failed, err, wrong)
 }
 
-// releases returns a job that gives leases back, nil if none is to be, and what was wrong with others.
-func (s *Store) releases(changes []driver.Change) (j *job, wrong error) {
+// giving is a job that gives leases back, and one of its slots, which are all of one lane: those of a node that hangs do not
+// hold up the others.
+type giving struct {
+	job  *job
+	slot int
+}
+
+// releases returns what gives leases back, and what was wrong with some.
+func (s *Store) releases(changes []driver.Change) (gives []giving, wrong error) {
 	var r request
-	var list leaseList
+	var lists [lanes]leaseList
 	for i := range changes {
 		c := &changes[i]
 		if c.Kind != driver.Release {
@@ -53,20 +64,28 @@ func (s *Store) releases(changes []driver.Change) (j *job, wrong error) {
 			wrong = errors.Join(wrong, err)
 			continue
 		}
-		list.add(r.keyOf(s.prefix, c.Policy, c.Subject, kindSlots), string(c.Lease[:]))
+		key, lane := r.keyOf(s.prefix, c.Policy, c.Subject, kindSlots), 0
+		if s.cluster {
+			lane = laneOf(Slot(key))
+		}
+		lists[lane].add(key, string(c.Lease[:]))
 	}
-	if len(list.commands) == 0 {
-		return nil, wrong
+	for i := range lists {
+		commands := lists[i].commands
+		if len(commands) == 0 {
+			continue
+		}
+		j := s.queue.newJob(0)
+		j.commands, j.slot = commands, Slot(commands[0][1])
+		gives = append(gives, giving{j, j.slot})
 	}
-	j = s.queue.newJob(0)
-	j.commands, j.slot = list.commands, Slot(list.commands[0][1])
-	return j, wrong
+	return gives, wrong
 }
 
 // correct makes the changes that go by the script.
 func (s *Store) correct(ctx context.Context, micros int64, changes []driver.Change) error {
 	at := clock(micros)
-	var wrong error
+	var wrong, failed error
 	for len(changes) > 0 {
 		j := s.queue.newJob(micros)
 		j.request.at = at
@@ -76,14 +95,16 @@ func (s *Store) correct(ctx context.Context, micros int64, changes []driver.Chan
 				wrong = errors.Join(wrong, err)
 			}
 		}
+		// After a failure the rest is asked all the same, in the time that is left: it may be about other nodes.
 		if err := s.have(ctx, j, nil); err != nil {
-			return errors.Join(err, wrong)
+			failed = errors.Join(failed, err)
+		} else {
+			j.request.lost(changes[:n])
+			s.queue.recycle(j)
 		}
-		j.request.lost(changes[:n])
-		s.queue.recycle(j)
 		changes = changes[n:]
 	}
-	return wrong
+	return errors.Join(failed, wrong)
 }
 
 // addChange appends a change as a request of its own, if it goes by the script.

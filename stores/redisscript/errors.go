@@ -87,7 +87,7 @@ var causes = []struct {
 }
 
 const hintPermission = "the user lacks a permission; the store needs +evalsha +eval +time +get +mget +set +zcard +zcount +zadd " +
-	"+zscore +zrem +zremrangebyscore +pttl +pexpire +del and its keys"
+	"+zscore +zrem +zremrangebyscore +pttl +pexpire +del and its keys; its client in a cluster +cluster|slots +cluster|shards +asking"
 
 func classOfText(text string) (driver.Class, string) {
 	for _, c := range causes {

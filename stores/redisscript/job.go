@@ -72,6 +72,14 @@ func (q *queue) recycle(j *job) {
 // plain says that a job is made of commands instead of claims.
 func (j *job) plain() bool { return len(j.commands) > 0 }
 
+// key returns one of the keys that a job is about.
+func (j *job) key() string {
+	if j.plain() {
+		return j.commands[0][1]
+	}
+	return j.request.claims[0].key
+}
+
 // deliver hands a job that is over back to its caller, or drops it if there is none.
 func (j *job) deliver() {
 	if j.state.Load() == finished {

@@ -70,9 +70,14 @@ func Slot(key string) int {
 			key = tag
 		}
 	}
+	return hashSlot(key)
+}
+
+// hashSlot returns the slot of what the hash is taken of.
+func hashSlot[T string | []byte](tag T) int {
 	var crc uint16
-	for i := range len(key) {
-		crc = crc<<8 ^ crcTable[byte(crc>>8)^key[i]]
+	for i := range len(tag) {
+		crc = crc<<8 ^ crcTable[byte(crc>>8)^tag[i]]
 	}
 	return int(crc % hashSlots)
 }

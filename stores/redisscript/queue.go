@@ -249,6 +249,7 @@ func (q *queue) leave(j *job, cause error) error {
 	case inQueue:
 		return errOverflow
 	}
+	q.store.late(j.key())
 	return errTimeout
 }
 

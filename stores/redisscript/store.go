@@ -31,6 +31,13 @@ type Client interface {
 	Pipe(ctx context.Context, commands [][]string) error
 }
 
+// LateClient is implemented by clients that want to know that a call is late, which they may not notice for much longer: who
+// asks a primary that hangs hears nothing of the one that took its place.
+type LateClient interface {
+	// Late is told that a caller has gone without an answer, and a key of what was asked. It must not block.
+	Late(key string)
+}
+
 // Call is an EVALSHA among others: its keys and arguments, and what became of it.
 type Call struct {
 	Keys, Args []string
@@ -82,6 +89,7 @@ const DefaultTimeout = time.Second
 // [driver.KeyNamer] and [driver.Inspector].
 type Store struct {
 	client  Client
+	late    func(key string) // the client's, if it wants to know
 	prefix  string
 	timeout time.Duration
 	err     error
@@ -95,6 +103,7 @@ var (
 	_ driver.Store     = (*Store)(nil)
 	_ driver.KeyNamer  = (*Store)(nil)
 	_ driver.Inspector = (*Store)(nil)
+	_ driver.Parted    = (*Store)(nil)
 )
 
 // New returns a store that sends its calls through client, which it never closes. It does not connect and never fails;
@@ -105,6 +114,10 @@ func New(client Client, options ...Option) *Store {
 		option(s)
 	}
 	s.err = checkPrefix(s.prefix)
+	s.late = func(string) {}
+	if c, ok := client.(LateClient); ok {
+		s.late = c.Late
+	}
 	if client == nil {
 		s.err = errors.Join(s.err, errors.New("redisscript: the client is nil"))
 	}
@@ -114,7 +127,7 @@ func New(client Client, options ...Option) *Store {
 	s.queue.store = s
 	s.queue.most = 64 * runtime.GOMAXPROCS(0)
 	if s.cluster {
-		s.queue.most /= lanes
+		s.queue.most = max(s.queue.most/lanes, laneSenders)
 		s.lanes = []*queue{&s.queue}
 		for len(s.lanes) < lanes {
 			s.lanes = append(s.lanes, &queue{store: s, most: s.queue.most, pack: s.queue.pack})

@@ -49,6 +49,7 @@ func (q *queue) look() {
 	for j := q.taken.head; j != nil; j = j.next {
 		if at >= j.deadline && j.state.CompareAndSwap(taken, left) {
 			j.done <- timedOut
+			q.store.late(j.key())
 		}
 	}
 	for q.waits.head != nil && at-q.waits.head.asked >= q.patience() {

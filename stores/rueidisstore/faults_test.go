@@ -16,7 +16,11 @@ import (
 
 // onDefaults returns a store whose client has default options: none of them made for a limiter.
 func onDefaults(tb testing.TB, addr string) driver.Store {
-	s := &late{options: rueidis.ClientOption{InitAddress: []string{addr}}}
+	return onOptions(tb, rueidis.ClientOption{InitAddress: []string{addr}})
+}
+
+func onOptions(tb testing.TB, options rueidis.ClientOption) driver.Store {
+	s := &late{options: options}
 	tb.Cleanup(s.closeClient)
 	if err := s.dial(); err == nil {
 		return s.Store
@@ -96,6 +100,12 @@ func (s *late) Apply(ctx context.Context, now time.Time, changes []driver.Change
 	}
 	return errDown
 }
+
+// Parts implements driver.Parted: a gate asks before there is a client.
+func (s *late) Parts() int { return 1 }
+
+// Part implements driver.Parted.
+func (s *late) Part(string) int { return 0 }
 
 // Close implements driver.Store.
 func (s *late) Close() error {

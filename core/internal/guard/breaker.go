@@ -30,15 +30,19 @@ const (
 	failureRun    = 10
 	firstOpen     = time.Second
 	longestOpen   = 3 * time.Second
-	openJitter    = 0.2
-	closeAfter    = 3
+	// longestOpenPart is longestOpen for a part of a store. The probe that comes first after a failover may still be sent to the
+	// node that is gone, which is how its client learns of the new one; the second is to be there within five seconds.
+	longestOpenPart = 2 * time.Second
+	openJitter      = 0.2
+	closeAfter      = 3
 )
 
 // breaker counts calls and failures by the second. While closed, asking it costs one atomic load.
 type breaker struct {
-	state  atomic.Int32
-	rand   func() float64
-	notify func(State) // called with mu held, in order
+	state   atomic.Int32
+	rand    func() float64
+	longest time.Duration // that it stays open
+	notify  func(State)   // called with mu held, in order
 
 	mu      sync.Mutex
 	window  [windowSeconds]struct{ second, calls, failures int64 }
@@ -107,12 +111,19 @@ func (b *breaker) recordProbe(failed bool) {
 	b.probing = false
 	switch b.probed++; {
 	case failed:
-		b.open = min(2*b.open, longestOpen)
+		b.open = min(2*b.open, b.longest)
 		b.trip()
 	case b.probed == closeAfter:
 		b.window, b.run = [windowSeconds]struct{ second, calls, failures int64 }{}, 0
 		b.change(Closed)
 	}
+}
+
+// abandon takes note that a probe found out nothing.
+func (b *breaker) abandon() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.probing = false
 }
 
 func (b *breaker) tooMany(second int64) bool {

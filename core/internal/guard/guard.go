@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/headgate-go/headgate/core/driver"
@@ -29,11 +28,13 @@ type Options struct {
 
 // Store is a guarded store.
 type Store struct {
-	store   driver.Store
-	o       Options
-	breaker breaker
-	last    atomic.Pointer[driver.Error] // what an open breaker answers: the latest failure, with its class
-	failing atomic.Bool
+	store  driver.Store
+	o      Options
+	parted driver.Parted // nil: the store fails as a whole
+	parts  []part
+
+	mu   sync.Mutex
+	told State // the worst of the parts, as it was told last
 
 	applying chan struct{} // bounds Apply calls in flight
 	pending  sync.WaitGroup
@@ -47,16 +48,18 @@ func New(store driver.Store, o Options) *Store {
 	if o.Rand == nil {
 		o.Rand = rand.Float64
 	}
-	s := &Store{store: store, o: o, applying: make(chan struct{}, 64*runtime.GOMAXPROCS(0))}
-	s.breaker = breaker{rand: o.Rand, start: time.Now(), notify: func(state State) {
-		if o.Changed != nil {
-			err := error(nil)
-			if last := s.last.Load(); last != nil && state != Closed {
-				err = last
-			}
-			o.Changed(state, err)
-		}
-	}}
+	s := &Store{store: store, o: o, parts: make([]part, 1), applying: make(chan struct{}, 64*runtime.GOMAXPROCS(0))}
+	if parted, ok := store.(driver.Parted); ok && parted.Parts() > 1 {
+		s.parted, s.parts = parted, make([]part, parted.Parts())
+	}
+	longest := longestOpen
+	if s.parted != nil {
+		longest = longestOpenPart
+	}
+	for i := range s.parts {
+		p := &s.parts[i]
+		p.breaker = breaker{rand: o.Rand, longest: longest, start: time.Now(), notify: func(State) { s.changed(p) }}
+	}
 	return s
 }
 
@@ -66,7 +69,7 @@ var errOpen = errors.New("not asked, since it failed before")
 // Decide asks the store, within the timeout and whatever becomes of ctx: a decision that a departed client could end would
 // be work that nobody counts.
 func (s *Store) Decide(ctx context.Context, now time.Time, batch []driver.Entry) error {
-	return s.call(ctx, func(ctx context.Context) error { return s.store.Decide(ctx, now, batch) })
+	return s.call(ctx, s.placesOf(batch), func(ctx context.Context) error { return s.store.Decide(ctx, now, batch) })
 }
 
 // Apply tells the store, off the caller's path. It returns at once; what could not be told is reported to Options.Dropped.
@@ -90,7 +93,10 @@ func (s *Store) Apply(ctx context.Context, now time.Time, changes []driver.Chang
 
 // Correct is Apply on the caller's own goroutine, with the store's answer.
 func (s *Store) Correct(ctx context.Context, now time.Time, changes []driver.Change) error {
-	return s.call(ctx, func(ctx context.Context) error { return s.store.Apply(ctx, now, changes) })
+	if s.parted != nil {
+		return s.correctParts(ctx, now, changes)
+	}
+	return s.call(ctx, 1, func(ctx context.Context) error { return s.store.Apply(ctx, now, changes) })
 }
 
 // Unsent says of an error of Decide that the store was not asked, or did not look at what it was asked.
@@ -105,40 +111,42 @@ func (s *Store) Close() error {
 	return nil
 }
 
-func (s *Store) call(ctx context.Context, f func(context.Context) error) (err error) {
-	ok, probe := s.breaker.allow()
-	if !ok {
-		if last := s.last.Load(); last != nil {
-			return last
-		}
-		return errOpen
+// call asks some parts of the store, unless the breaker of one of them is open.
+func (s *Store) call(ctx context.Context, places uint64, f func(context.Context) error) error {
+	probes, refused := s.allow(places)
+	if refused != nil {
+		return refused
 	}
+	return s.through(ctx, places, probes, f)
+}
+
+// through makes a call that the breakers let through, and tells them how it ended.
+func (s *Store) through(ctx context.Context, places, probes uint64, f func(context.Context) error) (err error) {
 	done := false
 	defer func() {
-		if !done { // f panicked; the probe must not stay out for ever
-			s.breaker.record(probe, true)
+		if !done { // f panicked; the probes must not stay out for ever
+			s.record(places, probes, places)
 		}
 	}()
 	err = f(driver.WithDeadlineOnly(ctx, time.Now().Add(s.o.Timeout)))
 	done = true
 	if err == nil {
-		s.breaker.record(probe, false)
-		if s.failing.Load() && s.failing.CompareAndSwap(true, false) && s.o.Back != nil {
-			s.o.Back()
-		}
+		s.succeeded(places, probes)
 		return nil
 	}
 	class := driver.ClassOf(err)
 	if class == driver.ClassOverflow || class == driver.ClassClosed {
 		// Too much of us says nothing about the store: a flood must not switch the limiter off. The same for a call after
 		// Close. A probe that could not be sent is not a success either.
-		if probe {
-			s.breaker.record(true, true)
-		}
-	} else {
-		s.last.Store(&driver.Error{Class: class, Err: fmt.Errorf("%w: %w", errOpen, err)})
-		s.failing.Store(true)
-		s.breaker.record(probe, true)
+		s.record(probes, probes, probes)
+		return err
 	}
+	failed := driver.FailedParts(err) & places
+	if failed == 0 {
+		failed = places
+	}
+	s.failed(failed, &driver.Error{Class: class, Err: fmt.Errorf("%w: %w", errOpen, err)})
+	s.record(failed, probes, failed)
+	s.abandon(probes &^ failed)
 	return err
 }
