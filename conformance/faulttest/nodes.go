@@ -21,7 +21,6 @@ type nodeFault struct {
 	linger    time.Duration // how long after heal the node is not back yet
 	whole     bool          // the cluster serves nobody without it
 	wipes     bool          // the node loses its data
-	leaks     bool          // also check that what the fault made pile up goes away
 }
 
 // madeUp is the class of failures where a client asks the node something else at the same time: answers that the proxy makes up
@@ -37,12 +36,12 @@ func passes(_ *scene, node *redistest.Server) { node.Proxy().Pass() }
 
 var nodeFaults = []nodeFault{
 	{name: "node_silent", why: "one node that hangs must not hold up the requests of the others, which share goroutines, connections and a breaker with it",
-		classes: []driver.Class{driver.ClassTimeout}, leaks: true,
-		hurt: func(_ *scene, node *redistest.Server) { node.Proxy().Silence() },
-		heal: func(_ *scene, node *redistest.Server) { node.Proxy().Drop(); node.Proxy().Pass() }},
+		classes: []driver.Class{driver.ClassTimeout},
+		hurt:    func(_ *scene, node *redistest.Server) { node.Proxy().Silence() },
+		heal:    func(_ *scene, node *redistest.Server) { node.Proxy().Drop(); node.Proxy().Pass() }},
 	{name: "node_refuses", why: "a client cut off from one node, which is well, has nobody else to ask: limits of the other nodes must hold meanwhile",
-		classes: []driver.Class{driver.ClassOther, driver.ClassTimeout}, leaks: true,
-		hurt: func(_ *scene, node *redistest.Server) { node.Proxy().Refuse() }, heal: passes},
+		classes: []driver.Class{driver.ClassOther, driver.ClassTimeout},
+		hurt:    func(_ *scene, node *redistest.Server) { node.Proxy().Refuse() }, heal: passes},
 	{name: "node_drops", why: "connections that break say nothing of those to other nodes",
 		classes: []driver.Class{driver.ClassOther, driver.ClassTimeout},
 		hurt:    func(_ *scene, node *redistest.Server) { node.Proxy().Drop() }, heal: passes},
@@ -99,7 +98,7 @@ var nodeFaults = []nodeFault{
 }
 
 func (f nodeFault) asCase() Case {
-	return Case{Name: f.name, Why: f.why, Waits: f.leaks, run: f.run}
+	return Case{Name: f.name, Why: f.why, Waits: true, run: f.run}
 }
 
 // Of the requests during a fault, four of five are of tenants of the node: a hot one, and most calls to the store fail.
@@ -120,12 +119,9 @@ func (f nodeFault) run(s *scene) {
 	for _, tenant := range append(others, own...) {
 		sv.settled("before the fault", tenant, patience)
 	}
-	var start rest
-	if f.leaks {
-		sv.warmUp()
-		start = sv.atRest()
-		sv.settled("before the fault", own[0], patience)
-	}
+	sv.warmUp()
+	start := sv.atRest()
+	sv.settled("before the fault", own[0], patience)
 	n, asked := sv.watch.count(), 0
 	f.hurt(s, node)
 	allowance := sv.pulse.allowance()
@@ -163,10 +159,8 @@ func (f nodeFault) run(s *scene) {
 		took += sv.settled("after the fault", tenant, backWithin+f.linger)
 	}
 	s.notef("%d requests of the node's tenants, of others %d; enforced again after %v", hit.asked, rest.asked, took.Round(time.Millisecond))
-	if f.leaks {
-		now, took := sv.backAt(start, backWithin)
-		s.notef("at the start %+v, %v after %+v", start, took.Round(time.Millisecond), now)
-	}
+	now, took := sv.backAt(start, backWithin)
+	s.notef("at the start %+v, %v after %+v", start, took.Round(time.Millisecond), now)
 	for _, tenant := range own {
 		if r := sv.get(tenant); !r.decided() || r.status != http.StatusOK {
 			sv.failf("%s is not decided, or refused, after the fault", tenant)

@@ -25,13 +25,11 @@ func onCluster(options redis.ClusterOptions) faulttest.NewStoreOn {
 
 // TestClusterFaults: what happens to one node, or to a slot, is felt there only, and limits hold.
 func TestClusterFaults(t *testing.T) {
-	t.Parallel()
 	faulttest.RunCluster(t, onCluster(redis.ClusterOptions{}))
 }
 
 // TestSentinelFaults: the primary may be another one from one moment to the next.
 func TestSentinelFaults(t *testing.T) {
-	t.Parallel()
 	faulttest.RunSentinel(t, func(tb testing.TB, addrs []string) driver.Store {
 		client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: redistest.PrimaryName, SentinelAddrs: addrs})
 		tb.Cleanup(func() { _ = client.Close() })
@@ -41,7 +39,6 @@ func TestSentinelFaults(t *testing.T) {
 
 // TestReplicaReads: whatever the user said about reads.
 func TestReplicaReads(t *testing.T) {
-	t.Parallel()
 	for name, options := range map[string]redis.ClusterOptions{
 		"ReadOnly": {ReadOnly: true}, "RouteByLatency": {RouteByLatency: true}, "RouteRandomly": {RouteRandomly: true},
 	} {
@@ -51,7 +48,6 @@ func TestReplicaReads(t *testing.T) {
 
 // TestUnreachable: neither a name that nobody knows nor a server that does not speak TLS keeps anybody waiting.
 func TestUnreachable(t *testing.T) {
-	t.Parallel()
 	t.Run("DNS", func(t *testing.T) {
 		faulttest.RunUnreachable(t, func(tb testing.TB, _ string) driver.Store { return on(redis.Options{})(tb, "headgate.invalid:6379") })
 	})

@@ -13,6 +13,5 @@ var kills = flag.Int("faulttest.kills", faulttest.Kills, "how many primaries Tes
 
 // TestKills: a primary that dies costs its tenants' limits for a moment, and nobody else anything.
 func TestKills(t *testing.T) {
-	t.Parallel()
 	faulttest.RunKills(t, onCluster(redis.ClusterOptions{}), *kills)
 }

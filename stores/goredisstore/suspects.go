@@ -89,11 +89,8 @@ func (s *suspects) answered(ctx context.Context, key string) {
 	}
 }
 
-// ask sends a command to a replica, if the primary is suspect, and says whether it was answered by one that is the primary now.
+// ask sends a command to a replica of a suspect primary, and says whether it was answered by one that is the primary now.
 func (s *suspects) ask(ctx context.Context, key string, cmd once) bool {
-	if !s.has(ctx, key) {
-		return false
-	}
 	replica, err := s.client.SlaveForKey(ctx, key)
 	if err != nil {
 		return false

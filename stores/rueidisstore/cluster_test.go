@@ -28,25 +28,21 @@ func onSeveral(options rueidis.ClientOption) faulttest.NewStoreOn {
 
 // TestClusterFaults: what happens to one node, or to a slot, is felt there only, and limits hold.
 func TestClusterFaults(t *testing.T) {
-	t.Parallel()
 	faulttest.RunCluster(t, onSeveral(rueidis.ClientOption{}))
 }
 
 // TestSentinelFaults: the primary may be another one from one moment to the next.
 func TestSentinelFaults(t *testing.T) {
-	t.Parallel()
 	faulttest.RunSentinel(t, onSeveral(rueidis.ClientOption{Sentinel: rueidis.SentinelOption{MasterSet: redistest.PrimaryName}}))
 }
 
 // TestReplicaReads: whatever the user said about reads.
 func TestReplicaReads(t *testing.T) {
-	t.Parallel()
 	faulttest.RunReplicaReads(t, onSeveral(rueidis.ClientOption{SendToReplicas: func(cmd rueidis.Completed) bool { return cmd.IsReadOnly() }}))
 }
 
 // TestUnreachable: neither a name that nobody knows nor a server that does not speak TLS keeps anybody waiting.
 func TestUnreachable(t *testing.T) {
-	t.Parallel()
 	t.Run("DNS", func(t *testing.T) {
 		faulttest.RunUnreachable(t, func(tb testing.TB, _ string) driver.Store { return onDefaults(tb, "headgate.invalid:6379") })
 	})
