@@ -16,6 +16,7 @@ type flood struct {
 	worth   int // decisions of a command
 	count   int // of different commands, which together touch every key
 	command func(i int) []string
+	before  func(i int) []string // if not nil, what is sent for each command once, at first; it is not measured
 	undo    func(i int) []string // if not nil, what is sent for each command after a pass over all keys; it is not measured
 	part    int                  // makes one decision of so many that a suite asks for, where commands take their time; 0 for all
 }
@@ -27,6 +28,11 @@ const floodConnections = 2
 func (f flood) run(m meter, decisions int) (rounds.Sample, error) {
 	if err := m.reset(f.scripts...); err != nil {
 		return nil, err
+	}
+	if f.before != nil {
+		if err := (flood{name: f.name, command: f.before, count: f.count, depth: 16}).send(m.server.Addr(), f.count); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := f.pass(m, f.count); err != nil {
 		return nil, err

@@ -172,6 +172,11 @@ func (k *keyset) acquire(i int) []string {
 	return call{[]string{k.stored[i], k.slots[i]}, k.both.args}.command(redisscript.SHA())
 }
 
+// busy takes a slot of key i for another request, which goes on for longer than a benchmark.
+func (k *keyset) busy(i int) []string {
+	return []string{"ZADD", k.slots[i], strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10), "another request"}
+}
+
 func (k *keyset) release(i int) []string { return []string{k.zrem[0], k.slots[i], k.zrem[2]} }
 
 // record returns the one call that decides about subjects.

@@ -27,6 +27,8 @@ const (
 	floodOne    = "headgate's script, one decision, one call at a time"
 	floodBoth   = "headgate's script, one decision about rate and concurrency, pipeline of 16"
 	floodBoth1  = "headgate's script, one decision about rate and concurrency, one call at a time"
+	floodBusy   = "the same of a tenant with another request in flight, pipeline of 16"
+	floodBusy1  = "the same of a tenant with another request in flight, one call at a time"
 )
 
 // runs says which contenders run with how many callers.
@@ -97,6 +99,8 @@ func (s *Suite) floods() []flood {
 		{name: floodOne, scripts: []string{redisscript.Script()}, depth: 1, worth: 1, count: n, command: one, part: 4},
 		{name: floodBoth, scripts: []string{redisscript.Script()}, depth: 16, worth: 1, count: n, command: k.acquire, undo: k.release},
 		{name: floodBoth1, scripts: []string{redisscript.Script()}, depth: 1, worth: 1, count: n, command: k.acquire, undo: k.release, part: 4},
+		{name: floodBusy, scripts: []string{redisscript.Script()}, depth: 16, worth: 1, count: n, command: k.acquire, before: k.busy, undo: k.release},
+		{name: floodBusy1, scripts: []string{redisscript.Script()}, depth: 1, worth: 1, count: n, command: k.acquire, before: k.busy, undo: k.release, part: 4},
 		{name: floodFloor, scripts: []string{floorScript}, depth: 16, worth: 1, count: n, command: func(i int) []string {
 			return call{k.stored[i : i+1], []string{floorValue, floorLife}}.command(floorSHA)
 		}},
