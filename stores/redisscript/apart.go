@@ -73,15 +73,17 @@ type part struct {
 // what the others took for the entries is given back.
 func (s *Store) askApart(ctx context.Context, j *job, entries []driver.Entry) error {
 	r := &j.request
+	slot, same, oneKey := Slot(r.claims[0].key), true, true
 	for i := range r.claims {
-		r.claims[i].part = 0
+		c := &r.claims[i]
+		c.part = 0
+		if i > 0 && c.hash != r.claims[0].hash { // hashing for a slot costs more than telling keys apart
+			same, oneKey = same && Slot(c.key) == slot, false
+		}
 	}
-	same := r.placed(func(c *claim) uint64 { return uint64(Slot(c.key)) })
 	if same {
-		slot := Slot(r.claims[0].key)
 		j.slot = slot
-		err := s.ask(ctx, j)
-		if !comesAgain(err) || r.placed(func(c *claim) uint64 { return c.hash }) {
+		if err := s.ask(ctx, j); oneKey || !comesAgain(err) {
 			return s.onPart(slot, err)
 		}
 	}
@@ -123,17 +125,6 @@ func (s *Store) askApart(ctx context.Context, j *job, entries []driver.Entry) er
 
 // unanswered is the part of claims of which nobody knows what became.
 const unanswered = -1
-
-// placed says whether all claims of a request are in one place.
-func (r *request) placed(at func(*claim) uint64) bool {
-	first := at(&r.claims[0])
-	for i := 1; i < len(r.claims); i++ {
-		if at(&r.claims[i]) != first {
-			return false
-		}
-	}
-	return true
-}
 
 // askParts asks for some claims of a job in parts of one slot each, or of one key each: while a slot moves, a node that has one
 // of two keys can decide about neither together, and about each alone.

@@ -85,8 +85,8 @@ func WithCluster() Option { return func(s *Store) { s.cluster = true } }
 // DefaultTimeout bounds a call whose context has no deadline. Package gate always sets one.
 const DefaultTimeout = time.Second
 
-// Store is a [driver.Store] on one Redis server, on whatever a client presents as one, or with [WithCluster] on a Redis Cluster. It also implements
-// [driver.KeyNamer] and [driver.Inspector].
+// Store is a [driver.Store] on one Redis server, on whatever a client presents as one, or with [WithCluster] on a Redis Cluster.
+// It also implements [driver.KeyNamer], [driver.Inspector] and [driver.Parted].
 type Store struct {
 	client  Client
 	late    func(key string) // the client's, if it wants to know
