@@ -63,7 +63,7 @@ const (
 	File
 	// HijackAway takes the connection over, calls [SwitchAndEcho] in another goroutine, and returns.
 	HijackAway
-	// TimedOut waits for the end of the request's context, behind the framework's middleware for timeouts, of a millisecond.
+	// TimedOut goes on until the framework's middleware for timeouts, of a millisecond, has answered for it.
 	TimedOut
 )
 

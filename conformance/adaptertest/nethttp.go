@@ -68,8 +68,10 @@ func (s Site) serveHTTP(w http.ResponseWriter, r *http.Request, do Behaviour) {
 		s.probe.flushed(errors.Join(err, rc.Flush()))
 		panic(http.ErrAbortHandler)
 	case TimedOut:
-		http.TimeoutHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
-			TimeLimit, "late\n").ServeHTTP(w, r)
+		// A handler that returns with its context may be taken for one that was in time: both are there at once.
+		answered := make(chan struct{})
+		defer close(answered)
+		http.TimeoutHandler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-answered }), TimeLimit, "late\n").ServeHTTP(w, r)
 	case Hijack, HijackAway:
 		conn, _, err := rc.Hijack()
 		if err != nil {
