@@ -92,7 +92,7 @@ func runAll(t *testing.T, cases []Case, newStore NewStoreOn, together int) {
 }
 
 func (c Case) test(t *testing.T, newStore NewStoreOn) {
-	s := execute(t, c, newStore)
+	s := conclude(t, c, newStore)
 	for _, note := range s.notes {
 		t.Log(note)
 	}
@@ -114,7 +114,7 @@ func Failures(tb testing.TB, c Case, newStore NewStore) []string {
 // FailuresOn is [Failures] for cases of clusters and sentinels.
 func FailuresOn(tb testing.TB, c Case, newStore NewStoreOn) []string {
 	tb.Helper()
-	s := execute(tb, c, newStore)
+	s := conclude(tb, c, newStore)
 	for i, f := range s.failures {
 		s.failures[i] = fmt.Sprintf("%s: %s", c.Name, f)
 	}

@@ -2,6 +2,7 @@ package faulttest
 
 import (
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,8 +13,7 @@ import (
 const Kills = 1
 
 // RunKills kills primaries of a cluster under load, one after another, each when the one before is back as a replica, which is
-// after clients had to find the new one without it, and
-// tells what each failover cost. [Kills] is what tests use; twenty are for looking at the figures:
+// after clients had to find the new one without it, and tells what each failover cost. [Kills] is what tests use; twenty are for looking at the figures:
 //
 //	go test -v -run TestKills -faulttest.kills=20
 //
@@ -40,26 +40,13 @@ func KillCase(kills int) Case {
 		run: func(s *scene) {
 			nodes := s.cluster()
 			sv := s.serveOn(nodes.Addrs(), gate.Config{Limiters: both(killBurst), StoreTimeout: roomy})
-			sv.settled("at first", "warm", patience)
-			sv.warmUp()
-			start := sv.atRest()
-			sv.settled("after the warm-up", "warm", patience)
-
-			all, shots := sv.takeOvers(kills, killRate, killed)
-			sv.costs(all, shots, killed)
-			// A client keeps connections to every node that was a primary, and what serves them.
-			start.connections = start.connections / len(sv.primaries()) * len(nodes.Servers())
-			start.goroutines *= len(nodes.Servers()) / len(sv.primaries())
-			now, took := sv.backAt(start, backWithin)
-			s.notef("at the start %+v, %v after %+v", start, took.Round(time.Millisecond), now)
-			sv.noLeases()
-			sv.auditLog()
+			sv.replaced(kills, killRate, killed)
 		}}
 }
 
 // costs tells and checks what the failovers cost.
-func (sv *service) costs(all []failover, shots []shot, how takeover) {
-	var inside, outside sum
+func (sv *service) costs(all []failover, shots []shot, how takeover, beside *bystander) {
+	var inside sum
 	var slowest time.Duration
 	for i, k := range all {
 		var hit, others sum
@@ -95,11 +82,7 @@ func (sv *service) costs(all []failover, shots []shot, how takeover) {
 		sv.notef("failover %d: a new primary after %v, enforced %v later; undecided were %d of %d requests of the node's tenants, %d of %d of the others", i+1,
 			k.heir.Sub(k.at).Round(time.Millisecond), back.Round(time.Millisecond), hit.open, hit.asked, others.open, others.asked)
 	}
-	for _, x := range shots {
-		if !within(all, x) {
-			outside.add(x)
-		}
-	}
+	outside := sv.undisturbed(beside, slices.DeleteFunc(slices.Clone(shots), func(x shot) bool { return within(all, x) }))
 	total, each := byTenant(shots)
 	sv.notef("%d failovers, %d requests: %d admitted, %d refused, %d passed undecided; enforced at most %v after the new primary; outside the failovers "+
 		"%d of %d undecided (%.2f %%)", len(all), total.asked, total.admitted, total.refused, total.open, slowest.Round(time.Millisecond), outside.open, outside.asked,

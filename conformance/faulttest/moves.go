@@ -35,6 +35,9 @@ var moveCases = []Case{
 		slots.MaxFor = func(_ gate.Request, key string) (int, bool) { return heldSlots, strings.HasSuffix(key, "holder") }
 		sv := s.serveOn(nodes.Addrs(), gate.Config{Limiters: []gate.Limiter{limiter, slots}, StoreTimeout: roomy})
 		sv.settled("at first", "warm", patience)
+		sv.warmUp()
+		start := sv.atRest()
+		sv.settled("after the warm-up", "warm", patience)
 
 		var hot []string
 		for i := range hotTenants {
@@ -47,6 +50,7 @@ var moveCases = []Case{
 			held = append(held, sv.gate.Admit(context.Background(), call(holder)))
 		}
 		random, where := rand.New(rand.NewPCG(56, 0)), sv.owners()
+		beside := s.bystander()
 		load := sv.traffic(moveRate, func() string {
 			switch n := random.IntN(20); {
 			case n < 10:
@@ -76,14 +80,16 @@ var moveCases = []Case{
 		wait(300 * time.Millisecond)
 		again := s.answered("TRYAGAIN")
 		asks := s.answered("ASK")
-		all, each := byTenant(load.stop())
+		shots := load.stop()
+		all, each := byTenant(shots)
 		s.notef("%d slots moved and moved back in %v under %d requests/s: %d requests, %d admitted, %d refused, %d undecided; the nodes answered "+
 			"TRYAGAIN %d times and ASK %d times; failures: %v", len(hot)+1, took.Round(time.Millisecond), moveRate, all.asked, all.admitted, all.refused, all.open, again, asks, sv.classesOf(0, ""))
 		if again == 0 || asks == 0 {
 			sv.failf("no node answered TRYAGAIN, or none ASK: the case proves nothing")
 		}
-		if all.open*200 > all.asked {
-			sv.failf("%d of %d requests were undecided; at most 0.5 %% should be; the breaker: %q; the log:\n%s", all.open, all.asked, sv.watch.changes(), sv.tail())
+		if counted := sv.undisturbed(beside, shots); counted.open*200 > counted.asked {
+			sv.failf("%d of %d requests were undecided; at most 0.5 %% should be; the breaker: %q; the log:\n%s", counted.open, counted.asked,
+				sv.watch.changes(), sv.tail())
 		}
 		for tenant, one := range each {
 			burst := coldBurst
@@ -104,6 +110,8 @@ var moveCases = []Case{
 		if _, ok := until(patience, func() bool { return sv.get(holder).status == 200 }); !ok {
 			sv.failf("the slots that were held are not free")
 		}
+		now, left := sv.backAt(start, backWithin)
+		s.notef("at the start %+v, %v after %+v", start, left.Round(time.Millisecond), now)
 		sv.noLeases()
 	}},
 }

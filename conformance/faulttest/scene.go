@@ -23,6 +23,7 @@ type scene struct {
 	nodes    *redistest.Nodes // of a cluster
 	proxy    *redistest.Proxy // nil where services talk to the server directly
 	line     *line            // the same
+	vain     atomic.Bool      // the run says nothing about the store
 
 	mu       sync.Mutex
 	failures []string
@@ -30,6 +31,21 @@ type scene struct {
 }
 
 var sceneCount atomic.Int64
+
+// runs is how often a case is run, at most, until its run says something about the store.
+const runs = 3
+
+// conclude runs a case until it can be said what is wrong.
+func conclude(tb testing.TB, c Case, newStore NewStoreOn) *scene {
+	tb.Helper()
+	for range runs - 1 {
+		if s := execute(tb, c, newStore); !s.vain.Load() {
+			return s
+		}
+		tb.Logf("%s: the machine stood still; once more", c.Name)
+	}
+	return execute(tb, c, newStore)
+}
 
 // execute runs a case in a goroutine of its own, so that what ends it (a client that cannot be made, a server that does
 // not start) ends nothing else.

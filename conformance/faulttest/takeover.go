@@ -51,10 +51,7 @@ func takeoverCases(rows []takeover, start func(*scene) (addrs []string)) []Case 
 		all = append(all, Case{Name: row.name, Why: row.why, run: func(s *scene) {
 			sv := s.serveOn(start(s), gate.Config{Limiters: both(killBurst), StoreTimeout: roomy})
 			sv.settled("at first", "warm", patience)
-			failovers, shots := sv.takeOvers(1, takeoverRate, row)
-			sv.costs(failovers, shots, row)
-			sv.noLeases()
-			sv.auditLog()
+			sv.replaced(1, takeoverRate, row)
 		}})
 	}
 	return all
@@ -102,9 +99,28 @@ type failover struct {
 	hit  map[string]bool // the tenants of the server
 }
 
-// takeOvers lets primaries be replaced under load, one after another, each when the one before is back as a replica. It
-// returns what became of the requests in the order in which they were sent.
-func (sv *service) takeOvers(n, perSecond int, how takeover) ([]failover, []shot) {
+// replaced lets primaries be replaced under load, one after another, each when the one before is back as a replica, and checks
+// what it cost, and that nothing is left of it.
+func (sv *service) replaced(n, perSecond int, how takeover) {
+	sv.warmUp()
+	start := sv.atRest()
+	sv.settled("after the warm-up", "warm", patience)
+	beside := sv.bystander()
+	all, shots := sv.takeOvers(n, perSecond, how, beside)
+	sv.costs(all, shots, how, beside)
+	if sv.nodes != nil {
+		// A client keeps connections to every node that was a primary, and what serves them.
+		more := len(sv.nodes.Servers()) / len(sv.primaries())
+		start.connections, start.goroutines = more*start.connections, more*start.goroutines
+	}
+	now, took := sv.backAt(start, backWithin)
+	sv.notef("at the start at most %+v, %v after %+v", start, took.Round(time.Millisecond), now)
+	sv.noLeases()
+	sv.auditLog()
+}
+
+// takeOvers lets primaries be replaced, and returns what became of the requests in the order in which they were sent.
+func (sv *service) takeOvers(n, perSecond int, how takeover, beside *bystander) ([]failover, []shot) {
 	var round atomic.Int64
 	random := rand.New(rand.NewPCG(57, 0))
 	load := sv.traffic(perSecond, func() string {
@@ -114,7 +130,7 @@ func (sv *service) takeOvers(n, perSecond int, how takeover) ([]failover, []shot
 	var all []failover
 	for i := range n {
 		round.Store(int64(i))
-		all = append(all, sv.takeOver(i, how))
+		all = append(all, sv.takeOver(i, how, beside))
 	}
 	shots := load.stop()
 	sort.Slice(shots, func(i, j int) bool { return shots[i].sent.Before(shots[j].sent) })
@@ -124,7 +140,7 @@ func (sv *service) takeOvers(n, perSecond int, how takeover) ([]failover, []shot
 func killTenant(round, i int) string { return fmt.Sprintf("round%d-%d", round, i) }
 
 // takeOver has a primary replaced, waits for the heir and for enforcement, and gets the old one back as a replica.
-func (sv *service) takeOver(round int, how takeover) failover {
+func (sv *service) takeOver(round int, how takeover, beside *bystander) failover {
 	wait(time.Second) // of health: some tenants reach their limits
 	f := failover{hit: map[string]bool{}}
 	primary, replicas := sv.shard(round)
@@ -150,9 +166,11 @@ func (sv *service) takeOver(round int, how takeover) failover {
 		sv.fatalf("no replica becomes primary")
 	}
 	f.heir = time.Now()
-	f.end = f.heir.Add(enforcedWithin)
 	// Only then, or else it would be the old one that tells clients of the new one.
-	wait(time.Until(f.end))
+	_, _ = until(patience, func() bool {
+		f.end = f.heir.Add(enforcedWithin + beside.since(f.heir))
+		return !time.Now().Before(f.end)
+	})
 	if sv.nodes != nil {
 		sv.nodes.AwaitFailover(primary)
 		how.heal(primary)

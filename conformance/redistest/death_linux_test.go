@@ -29,7 +29,7 @@ func TestDiesWithParent(t *testing.T) {
 	}
 	t.Parallel()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDiesWithParent$")
-	cmd.Env = append(os.Environ(), "REDISTEST_VICTIM=1", "TMPDIR="+t.TempDir())
+	cmd.Env = append(os.Environ(), "REDISTEST_VICTIM=1", "HEADGATE_REDIS_DIR="+t.TempDir())
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

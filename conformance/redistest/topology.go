@@ -180,7 +180,7 @@ func startAll(t testing.TB, plans ...plan) ([]*Server, error) {
 	servers := make([]*Server, len(plans))
 	errs := make(chan error)
 	for i, p := range plans {
-		s := &Server{t: t, dir: t.TempDir(), plan: p}
+		s := &Server{t: t, dir: dataDir(t), plan: p}
 		t.Cleanup(s.cleanup)
 		servers[i] = s
 		go func() { errs <- s.start() }()

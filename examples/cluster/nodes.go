@@ -23,6 +23,15 @@ type cluster struct {
 	dir   string
 }
 
+// folder is where nodes keep what they know of each other. They wait for the disk at every change of it, and decide nothing
+// meanwhile: in memory, a busy disk is not taken for a failover.
+func folder() string {
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		return "/dev/shm"
+	}
+	return os.TempDir()
+}
+
 // newCluster returns when the nodes are one cluster, and replicas are in sync.
 func newCluster(ctx context.Context) (c *cluster, err error) {
 	program, err := serverProgram()
@@ -30,7 +39,7 @@ func newCluster(ctx context.Context) (c *cluster, err error) {
 		return nil, err
 	}
 	c = &cluster{}
-	if c.dir, err = os.MkdirTemp("", "headgate-cluster-"); err != nil {
+	if c.dir, err = os.MkdirTemp(folder(), "headgate-cluster-"); err != nil {
 		return nil, err
 	}
 	defer func() {
