@@ -45,9 +45,14 @@ func FormatCall(arg, reply string) string {
 		}
 		out.WriteByte('\n')
 	}
-	if len(a) == fastSize {
+	switch len(a) {
+	case fastSize:
 		line("bucket", 0, 1, 1, a, 2)
-	} else {
+	case pairSize:
+		line("bucket", 0, 1, 1, a[:fastSize], 2)
+		most := math.Float64bits(float64(binary.LittleEndian.Uint32(a[fastSize:])))
+		line("slots", flagLast, 2, 1, append(binary.LittleEndian.AppendUint64(nil, most), a[fastSize+4:]...), 1)
+	default:
 		for a = a[min(headSize, len(a)):]; len(a) >= recordSize; {
 			word, key, count := binary.LittleEndian.Uint16(a), int(binary.LittleEndian.Uint16(a[2:])), int(binary.LittleEndian.Uint16(a[4:]))
 			op := uint8(word % (1 << flagShift))

@@ -32,6 +32,10 @@ calendar key 1: limit 3, from 2 to 3, cost 1 -> 0.5 missing
 op 15 key 1: limit 0, phase 0us, period 0us, cost 0 -> missing
 2 bytes too many in the argument
 `)
+	pair := doubles(5, 1, 1000, 2) + "\x04\x00\x00\x00" + doubles(1e6) + "0123456789abcdef"
+	equal(t, "pair", FormatCall(pair, doubles(5, 0, 3)), `bucket key 1: burst 5, 1 per 1000us, cost 2 -> 5 0
+slots last key 2: max 4, lease 1000000us, id 30313233343536373839616263646566 -> 3
+`)
 	for _, arg := range []string{"", "x", "xy", "xyz"} {
 		FormatCall(arg, "reply")
 	}

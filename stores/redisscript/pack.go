@@ -43,11 +43,12 @@ type record struct {
 	count int
 }
 
-// headSize and recordSize are the sizes of the parts of ARGV[1], fastSize that of the fast path's.
+// headSize and recordSize are the sizes of the parts of ARGV[1], fastSize and pairSize those of the whole on the fast paths.
 const (
 	headSize   = 2
 	recordSize = 38
 	fastSize   = 32
+	pairSize   = 60
 )
 
 // encode fills p.keys and returns ARGV[1]. There is at least one claim, and at most packClaims.
@@ -68,6 +69,9 @@ func (p *pack) encode(requests []*request) string {
 		p.keys, p.order = append(p.keys, c.key), append(p.order, 0)
 		p.records = append(p.records, record{op: opBucket, count: 1})
 		return p.fast(c.v)
+	}
+	if len(p.claims) == 2 && p.isPair() {
+		return p.encodePair()
 	}
 	p.group()
 	p.arg = append(p.arg, 0, 0) // the number of string keys comes later
@@ -102,6 +106,37 @@ func (p *pack) fast(v [4]uint64) string {
 		p.args[v] = arg
 	}
 	return arg
+}
+
+// isPair says whether two claims are a request about a bucket and a slot, as most are of whoever limits both.
+func (p *pack) isPair() bool {
+	a, b := p.claims[0], p.claims[1]
+	if a.flags != 0 || b.flags != flagLast {
+		return false
+	}
+	if a.op == opSlots {
+		a, b = b, a
+	}
+	// A cost, and a limit, of 0 is a look.
+	return a.op == opBucket && b.op == opSlots && a.v[3] != 0 && b.v[0] != 0
+}
+
+func (p *pack) encodePair() string {
+	rate, slots := int16(0), int16(1)
+	if p.claims[0].op == opSlots {
+		rate, slots = 1, 0
+	}
+	a, b := p.claims[rate], p.claims[slots]
+	p.keys, p.order = append(p.keys, a.key, b.key), append(p.order, rate, slots)
+	p.records = append(p.records, record{op: opBucket, count: 1}, record{op: opSlots, count: 1})
+	for _, bits := range a.v {
+		p.arg = binary.LittleEndian.AppendUint64(p.arg, bits)
+	}
+	p.arg = binary.LittleEndian.AppendUint32(p.arg, uint32(math.Float64frombits(b.v[0])))
+	for _, bits := range b.v[1:] {
+		p.arg = binary.LittleEndian.AppendUint64(p.arg, bits)
+	}
+	return string(p.arg)
 }
 
 // group finds the claims of each key.

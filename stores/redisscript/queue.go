@@ -13,9 +13,10 @@ import (
 // queue is where decisions wait for a sender.
 //
 // A sender is a goroutine that makes calls: a caller must be able to leave at its deadline although a client may not
-// come back for seconds. An idle sender takes a job at once. While busy ones are few but enough (see eager), a job waits
-// for the first that becomes free, which takes everything that waits then: that is what makes packs. More senders
-// start when a whole pack waits, or a job waits for long, since calls may be slow or stuck; never more than most.
+// come back for seconds. The first job gets one at once, the next ones get others as soon as as many wait as each of the busy
+// senders has, up to a few senders (see due). Otherwise a job waits for the first that becomes free, which takes everything that waits
+// then: that is what makes packs. More senders start when a whole pack waits, or a job waits for long, since calls may be slow or
+// stuck; never more than most.
 type queue struct {
 	store *Store
 	most  int       // senders
@@ -28,6 +29,7 @@ type queue struct {
 	claims  int  // of the jobs that wait
 	taken   list // what senders hold, until their call came back
 	busy    int  // senders that have something to send
+	sent    int  // claims that they have
 	senders []*sender
 	idle    []*sender // those of them without work, the last that worked at the end
 	took    moment    // how long calls take, averaged
@@ -40,7 +42,7 @@ const (
 	eager = 2
 	// eagerPipelines is the same where calls are small and go in pipelines: there is less to gain from waiting. Measured
 	// with 16 and 64 callers, between 2 and 12.
-	eagerPipelines = 6
+	eagerPipelines = 4
 	// patience is how long a job waits before it gets another sender: longer than a call takes on a near network. Where
 	// calls take longer it is one and a half of them, up to a bound that leaves a call its time within the deadline:
 	// with less, every job would ask for a sender of its own and packs would scatter over connections that are not there.
@@ -54,6 +56,13 @@ func (q *queue) eager() int {
 		return eagerPipelines
 	}
 	return eager
+}
+
+// due says whether what waits is worth another sender; q.mu is held. Callers that were answered together come back together: a
+// sender that goes with the first of them makes a small call, and the rest wait for the next one. The server decides one after another,
+// so nothing is lost by waiting until a call is as large as those under way. Commands share no call.
+func (q *queue) due() bool {
+	return q.claims >= packClaims || q.busy < q.eager() && (q.claims*q.busy >= q.sent || q.waits.head.plain())
 }
 
 // patience is how long a job waits for one of the busy senders; q.mu is held.
@@ -112,7 +121,7 @@ func (q *queue) submit(j *job) error {
 	q.waits.push(j)
 	q.claims += len(j.request.claims)
 	var s *sender
-	if q.busy < q.eager() || q.claims >= packClaims {
+	if q.due() {
 		s = q.find(j.asked)
 	}
 	q.arm()
@@ -168,6 +177,8 @@ func (q *queue) take(s *sender, now moment) {
 		j.state.CompareAndSwap(waiting, taken)
 		s.given = append(s.given, j)
 	}
+	s.claims = claims
+	q.sent += claims
 }
 
 // expire takes a job that is too late from the queue.
@@ -187,16 +198,15 @@ func (q *queue) next(s *sender) (again, end bool) {
 	at := now()
 	q.over(s.jobs, at)
 	q.took += (at - s.began - q.took) / 8
-	if head := q.waits.head; head != nil {
-		// Where enough others are busy this one was extra: it goes on only while there is reason for it, or calls would
-		// stay many and small.
-		if q.busy <= q.eager() || q.claims >= packClaims || at-head.asked >= q.patience() || q.closed {
-			s.began = at
-			q.take(s, at)
-			return true, false
-		}
-	}
 	q.busy--
+	q.sent -= s.claims
+	s.claims = 0
+	if head := q.waits.head; head != nil && (q.due() || at-head.asked >= q.patience() || q.closed) {
+		q.busy++
+		s.began = at
+		q.take(s, at)
+		return true, false
+	}
 	if q.closed {
 		q.drop(s)
 		return false, true

@@ -1,9 +1,10 @@
 -- headgate: decides any number of requests in one atomic step. One script for every kind of limit.
 --
 -- KEYS     string keys (buckets, windows) first, then sorted sets (slots); each once.
--- ARGV[1]  32 bytes <dddd: one claim on the bucket KEYS[1]: burst, n, p, cost. Otherwise <H, the number of string
---          keys, then records of 38 bytes <HHHdddd: op + 16 * flags, key, count, four numbers. After a calendar's <dd,
---          its outer edges; with flag 8 <d, when the window began that is to be corrected.
+-- ARGV[1]  32 bytes <dddd: one claim on the bucket KEYS[1]: burst, n, p, cost. 60 bytes <ddddId and an id: one request about
+--          that bucket and a slot of KEYS[2], so with the most there may be, the lease in us and its id of 16 bytes.
+--          Otherwise <H, the number of string keys, then records of 38 bytes <HHHdddd: op + 16 * flags, key, count, four
+--          numbers. After a calendar's <dd, its outer edges; with flag 8 <d, when the window began that is to be corrected.
 -- ARGV[2]  tests only: the time in microseconds.
 -- reply    a string of doubles: what each claim saw before it took anything. The caller derives the verdicts.
 --
@@ -54,29 +55,6 @@ end
 local spread = table.unpack or unpack
 local pack, unpack, format = struct.pack, struct.unpack, string.format
 
--- V[i] is what key i holds at this point of the call: a string or false; of a sorted set the number of its members, from
--- its first use on. M[i] is the life in ms with which string i is to be written; of a sorted set, true once it was swept.
--- R is the reply. In a large pack M and R get their size at once: growing tables cost more than what is put into them.
-local strings, size = unpack('<H', arg), #arg
-local V, M, R, r = {}, {}, {}, 0
-if strings == 1 then
-  V[1] = call('GET', KEYS[1])
-elseif strings > 1 then
-  V = call('MGET', spread(KEYS, 1, strings))
-  for i = 1, strings do
-    -- MGET is silent about keys of another type; GET fails.
-    if not V[i] then V[i] = call('GET', KEYS[i]) end
-  end
-  if strings > 8 then
-    local no = false
-    M = {no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
-      no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no}
-    R = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
-  end
-end
-
 -- level returns what a bucket holds: whole tokens, the numerator of the rest over p, and the time that they count from.
 local function level(v, burst, n, p)
   if not v or #v ~= 24 then return burst, 0, now end
@@ -111,6 +89,55 @@ end
 local function bucket(left, f, at, burst, n, p)
   local x, ms = f / p * 17592186044416, ((burst - left) * p - f) / (n * 1000)
   return pack('<ddd', left, (x - x % 1) / 17592186044416, at), ms - ms % 1 + 2 + slack
+end
+
+-- keep gives a sorted set the life of two leases if it has less than the one that was just written, or is new.
+local function keep(key, us, new)
+  local ms = us / 1000
+  if new or call('PTTL', key) < ms + slack then
+    call('PEXPIRE', key, format('%d', 2 * ms + slack))
+  end
+end
+
+-- One request about a bucket and a slot.
+if #arg == 60 then
+  local burst, n, p, cost, most, us = unpack('<ddddId', arg)
+  local w, f, at = level(call('GET', KEYS[1]), burst, n, p)
+  local m = call('ZCARD', KEYS[2])
+  if m < most then
+    if w >= cost then
+      local value, life = bucket(w - cost, f, at, burst, n, p)
+      call('ZADD', KEYS[2], format('%d', now + us), string.sub(arg, 45))
+      keep(KEYS[2], us, m == 0)
+      call('SET', KEYS[1], value, 'PX', format('%d', life))
+    end
+    return pack('<ddd', w, f, m)
+  end
+  -- The set is swept on the general path: ops 2 and 3, the last claim of the request.
+  arg = pack('<HHHH', 1, 2, 1, 1) .. string.sub(arg, 1, 32) .. pack('<HHHdd', 19, 2, 1, most, us) .. string.sub(arg, 45)
+end
+
+-- V[i] is what key i holds at this point of the call: a string or false; of a sorted set the number of its members, from
+-- its first use on. M[i] is the life in ms with which string i is to be written; of a sorted set, true once it was swept.
+-- R is the reply. In a large pack M and R get their size at once: growing tables cost more than what is put into them.
+local strings, size = unpack('<H', arg), #arg
+local V, M, R, r = {}, {}, {}, 0
+if strings == 1 then
+  V[1] = call('GET', KEYS[1])
+elseif strings > 1 then
+  V = call('MGET', spread(KEYS, 1, strings))
+  for i = 1, strings do
+    -- MGET is silent about keys of another type; GET fails.
+    if not V[i] then V[i] = call('GET', KEYS[i]) end
+  end
+  if strings > 8 then
+    local no = false
+    M = {no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no,
+      no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no, no}
+    R = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  end
 end
 
 -- window returns the admissions of the window before and of the running one, its length (0 outside the calendar), how
@@ -253,17 +280,14 @@ while pos <= size do
 end
 
 while leases do
-  local key, ms = KEYS[leases[2]], leases[4] / 1000
-  local score = format('%d', now + leases[4])
+  local key, score = KEYS[leases[2]], format('%d', now + leases[4])
   if leases[5] then
     call('ZADD', key, score, leases[3])
   else
     call('ZADD', key, 'XX', score, leases[3]) -- XX: it may have been swept since
   end
   -- Of several new leases in a set the first comes last here: its life must not cut that of the others short.
-  if leases[5] == 0 and V[leases[2]] == 1 or call('PTTL', key) < ms + slack then
-    call('PEXPIRE', key, format('%d', 2 * ms + slack))
-  end
+  keep(key, leases[4], leases[5] == 0 and V[leases[2]] == 1)
   leases = leases[1]
 end
 for i = 1, strings do

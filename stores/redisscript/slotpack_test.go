@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -40,8 +41,9 @@ func (s *slotPack) lease() time.Duration {
 	return []time.Duration{5 * time.Second, 30 * time.Second, time.Minute, 3 * time.Hour}[s.rng.IntN(4)]
 }
 
-func (s *slotPack) claim() driver.Claim {
-	i := s.rng.IntN(4)
+func (s *slotPack) claim() driver.Claim { return s.claimOn(s.rng.IntN(4)) }
+
+func (s *slotPack) claimOn(i int) driver.Claim {
 	c := driver.Claim{Policy: "p", Subject: s.subjects[i], Rule: slotPackRate, Cost: s.rng.IntN(3), Shadow: i%2 == 1}
 	if i < 2 {
 		c.Rule, c.Cost, c.Lease, c.LeaseFor = driver.NewSlots(1+s.rng.IntN(5)), 1, s.id(), s.lease()
@@ -131,14 +133,22 @@ func (s *slotPack) tick() {
 	}
 }
 
-// step makes one call: changes, and a few entries.
+// step makes one call: changes and a few entries, or, every third time, what most calls are: a request for rate and a slot.
 func (s *slotPack) step() error {
 	s.tick()
-	renewals := s.renewals()
-	batch := make([]driver.Entry, 1+s.rng.IntN(6))
-	for i := range batch {
-		for range 1 + s.rng.IntN(4) {
-			batch[i].Claims = append(batch[i].Claims, s.claim())
+	var renewals []driver.Change
+	batch := make([]driver.Entry, 1)
+	if s.rng.IntN(3) == 0 {
+		batch[0].Claims = []driver.Claim{s.claimOn(2), s.claimOn(0)}
+		if s.rng.IntN(2) == 0 {
+			slices.Reverse(batch[0].Claims)
+		}
+	} else {
+		renewals, batch = s.renewals(), make([]driver.Entry, 1+s.rng.IntN(6))
+		for i := range batch {
+			for range 1 + s.rng.IntN(4) {
+				batch[i].Claims = append(batch[i].Claims, s.claim())
+			}
 		}
 	}
 	var changes request
