@@ -22,11 +22,18 @@ else
   now, slack = time[1] * 1000000 + time[2], 0
 end
 
--- One claim on one bucket: level() and bucket() below, written out.
-if #arg == 32 then
-  local struct = struct
+-- One request about a bucket, and perhaps a slot: what stands below, written out, since functions cost what they save in text.
+local size = #arg
+if size == 32 or size == 60 then
+  local struct, format = struct, string.format
+  local key, set, m, most, us = KEYS[1], nil, 0, 1, nil
   local burst, n, p, cost = struct.unpack('<dddd', arg)
-  local v = call('GET', KEYS[1])
+  local v = call('GET', key)
+  if size == 60 then
+    set = KEYS[2]
+    m = call('ZCARD', set)
+    most, us = struct.unpack('<Id', arg, 33)
+  end
   local w, f, at, u = burst, 0, now, 0
   if v and #v == 24 then
     local x, ts
@@ -40,16 +47,28 @@ if #arg == 32 then
     w = w + (u - f) / p
     if w >= burst then w, f = burst, 0 end
   end
-  if u < 9007199254740992 then -- else from the start on the general path
+  if u < 9007199254740992 and m < most then -- else from the start on the general path
     if w >= cost and cost > 0 then
+      if set then
+        call('ZADD', set, format('%d', now + us), string.sub(arg, 45))
+        if m == 0 or call('PTTL', set) < us / 1000 + slack then
+          call('PEXPIRE', set, format('%d', us / 500 + slack))
+        end
+      end
       local left, x = w - cost, f / p * 17592186044416
       local ms = ((burst - left) * p - f) / (n * 1000)
-      call('SET', KEYS[1], struct.pack('<ddd', left, (x - x % 1) / 17592186044416, at), 'PX',
-        string.format('%d', ms - ms % 1 + 2 + slack))
+      call('SET', key, struct.pack('<ddd', left, (x - x % 1) / 17592186044416, at), 'PX',
+        format('%d', ms - ms % 1 + 2 + slack))
     end
+    if set then return struct.pack('<ddd', w, f, m) end
     return struct.pack('<dd', w, f)
   end
-  arg = struct.pack('<HHHH', 1, 18, 1, 1) .. arg -- op 2, the last claim of its request
+  if set then -- ops 2 and 3, the last claim of the request
+    arg = struct.pack('<HHHH', 1, 2, 1, 1) .. string.sub(arg, 1, 32) .. struct.pack('<HHHdd', 19, 2, 1, most, us) .. string.sub(arg, 45)
+  else
+    arg = struct.pack('<HHHH', 1, 18, 1, 1) .. arg
+  end
+  size = #arg
 end
 
 local spread = table.unpack or unpack
@@ -91,36 +110,10 @@ local function bucket(left, f, at, burst, n, p)
   return pack('<ddd', left, (x - x % 1) / 17592186044416, at), ms - ms % 1 + 2 + slack
 end
 
--- keep gives a sorted set the life of two leases if it has less than the one that was just written, or is new.
-local function keep(key, us, new)
-  local ms = us / 1000
-  if new or call('PTTL', key) < ms + slack then
-    call('PEXPIRE', key, format('%d', 2 * ms + slack))
-  end
-end
-
--- One request about a bucket and a slot.
-if #arg == 60 then
-  local burst, n, p, cost, most, us = unpack('<ddddId', arg)
-  local w, f, at = level(call('GET', KEYS[1]), burst, n, p)
-  local m = call('ZCARD', KEYS[2])
-  if m < most then
-    if w >= cost then
-      local value, life = bucket(w - cost, f, at, burst, n, p)
-      call('ZADD', KEYS[2], format('%d', now + us), string.sub(arg, 45))
-      keep(KEYS[2], us, m == 0)
-      call('SET', KEYS[1], value, 'PX', format('%d', life))
-    end
-    return pack('<ddd', w, f, m)
-  end
-  -- The set is swept on the general path: ops 2 and 3, the last claim of the request.
-  arg = pack('<HHHH', 1, 2, 1, 1) .. string.sub(arg, 1, 32) .. pack('<HHHdd', 19, 2, 1, most, us) .. string.sub(arg, 45)
-end
-
 -- V[i] is what key i holds at this point of the call: a string or false; of a sorted set the number of its members, from
 -- its first use on. M[i] is the life in ms with which string i is to be written; of a sorted set, true once it was swept.
 -- R is the reply. In a large pack M and R get their size at once: growing tables cost more than what is put into them.
-local strings, size = unpack('<H', arg), #arg
+local strings = unpack('<H', arg)
 local V, M, R, r = {}, {}, {}, 0
 if strings == 1 then
   V[1] = call('GET', KEYS[1])
@@ -280,14 +273,17 @@ while pos <= size do
 end
 
 while leases do
-  local key, score = KEYS[leases[2]], format('%d', now + leases[4])
+  local key, ms = KEYS[leases[2]], leases[4] / 1000
+  local score = format('%d', now + leases[4])
   if leases[5] then
     call('ZADD', key, score, leases[3])
   else
     call('ZADD', key, 'XX', score, leases[3]) -- XX: it may have been swept since
   end
   -- Of several new leases in a set the first comes last here: its life must not cut that of the others short.
-  keep(key, leases[4], leases[5] == 0 and V[leases[2]] == 1)
+  if leases[5] == 0 and V[leases[2]] == 1 or call('PTTL', key) < ms + slack then
+    call('PEXPIRE', key, format('%d', 2 * ms + slack))
+  end
   leases = leases[1]
 end
 for i = 1, strings do
