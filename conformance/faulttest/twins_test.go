@@ -30,6 +30,7 @@ type faults struct {
 	hidesErrors      bool // a failure admits, and says nothing
 	unclassed        bool // errors are passed on as they are
 	slowToFail       bool // a failure is told six seconds late
+	losesCommands    bool // what is no script is not sent
 }
 
 // twins are the broken stores, and for each the case that is there to catch its kind of fault.

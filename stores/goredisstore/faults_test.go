@@ -33,6 +33,14 @@ func TestFaults(t *testing.T) {
 	t.Run("pool_of_2", func(t *testing.T) { faulttest.RunQuick(t, on(redis.Options{PoolSize: 2})) })
 }
 
+// TestSlots: leases are taken, renewed, and given back, whatever the protocol.
+func TestSlots(t *testing.T) {
+	t.Parallel()
+	for _, p := range protocols {
+		t.Run(p.name, func(t *testing.T) { faulttest.RunSlots(t, on(p.options)) })
+	}
+}
+
 var pause = flag.Duration("faulttest.pause", faulttest.PauseLength, "how long TestPause stops the server")
 
 // TestPause: a server that hangs leaves nothing behind.

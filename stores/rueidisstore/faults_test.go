@@ -34,6 +34,20 @@ func TestFaults(t *testing.T) {
 	t.Run("defaults", func(t *testing.T) { faulttest.Run(t, onDefaults) })
 }
 
+// TestSlots: leases are taken, renewed, and given back, whatever the protocol.
+func TestSlots(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]rueidis.ClientOption{"RESP2": {AlwaysRESP2: true, DisableCache: true}, "RESP3": {}} {
+		t.Run(name, func(t *testing.T) {
+			faulttest.RunSlots(t, func(tb testing.TB, addr string) driver.Store {
+				o := options
+				o.InitAddress = []string{addr}
+				return onOptions(tb, o)
+			})
+		})
+	}
+}
+
 var pause = flag.Duration("faulttest.pause", faulttest.PauseLength, "how long TestPause stops the server")
 
 // TestPause: a server that hangs leaves nothing behind.
