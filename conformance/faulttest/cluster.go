@@ -28,7 +28,7 @@ func RunCluster(t *testing.T, newStore NewStoreOn) {
 }
 
 // clusters is how many of them are there at a time. Each is several processes, and cases load them.
-const clusters = 2
+const clusters = 3
 
 // roomy is the deadline where the good must be told from the bad: longer than the default, so that a busy machine is not taken
 // for a node that hangs.
