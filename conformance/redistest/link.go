@@ -156,9 +156,14 @@ func (l *link) answer(m *mode, data []byte) bool {
 	if m.cutting {
 		data = data[:min(int64(len(data)), max(0, m.cut-l.sent.Load()))]
 	}
+	// Counted first: who has got a reply finds it counted.
+	spared := l.spared.Load()
+	if !spared {
+		l.p.bytesDown.Add(int64(len(data)))
+	}
 	n, err := l.client.Write(data)
-	if !l.spared.Load() {
-		l.p.bytesDown.Add(int64(n))
+	if !spared {
+		l.p.bytesDown.Add(int64(n - len(data)))
 	}
 	if sent := l.sent.Add(int64(n)); err != nil || m.cutting && sent >= m.cut {
 		l.close()
