@@ -13,10 +13,10 @@ import (
 // queue is where decisions wait for a sender.
 //
 // A sender is a goroutine that makes calls: a caller must be able to leave at its deadline although a client may not
-// come back for seconds. The first job gets one at once, the next ones get others as soon as as many wait as each of the busy
-// senders has, up to a few senders (see due). Otherwise a job waits for the first that becomes free, which takes everything that waits
-// then: that is what makes packs. More senders start when a whole pack waits, or a job waits for long, since calls may be slow or
-// stuck; never more than most.
+// come back for seconds. The first job gets one at once, later ones get another when as much waits as each busy sender has, up
+// to a few (see due). Otherwise a job waits for the first that becomes free, which takes everything that waits then: that is
+// what makes packs. More senders start when a whole pack waits, or a job waits for long, since calls may be slow or stuck;
+// never more than most.
 type queue struct {
 	store *Store
 	most  int       // senders
@@ -29,7 +29,7 @@ type queue struct {
 	claims  int  // of the jobs that wait
 	taken   list // what senders hold, until their call came back
 	busy    int  // senders that have something to send
-	sent    int  // claims that they have
+	sent    int  // claims of the jobs that they hold
 	senders []*sender
 	idle    []*sender // those of them without work, the last that worked at the end
 	took    moment    // how long calls take, averaged
@@ -58,9 +58,10 @@ func (q *queue) eager() int {
 	return eager
 }
 
-// due says whether what waits is worth another sender; q.mu is held. Callers that were answered together come back together: a
-// sender that goes with the first of them makes a small call, and the rest wait for the next one. The server decides one after another,
-// so nothing is lost by waiting until a call is as large as those under way. Commands share no call.
+// due says whether what waits, which is something, is worth another sender; q.mu is held. Callers that were answered together
+// come back together: a sender that goes with the first of them makes a small call, and the rest wait for the next one. The
+// server decides one after another, so nothing is lost by waiting until a call is as large as those under way. Commands share
+// no call.
 func (q *queue) due() bool {
 	return q.claims >= packClaims || q.busy < q.eager() && (q.claims*q.busy >= q.sent || q.waits.head.plain())
 }
@@ -173,12 +174,11 @@ func (q *queue) take(s *sender, now moment) {
 		q.waits.remove(j)
 		q.claims -= n
 		claims += n
+		q.sent += n
 		q.taken.push(j)
 		j.state.CompareAndSwap(waiting, taken)
 		s.given = append(s.given, j)
 	}
-	s.claims = claims
-	q.sent += claims
 }
 
 // expire takes a job that is too late from the queue.
@@ -199,8 +199,6 @@ func (q *queue) next(s *sender) (again, end bool) {
 	q.over(s.jobs, at)
 	q.took += (at - s.began - q.took) / 8
 	q.busy--
-	q.sent -= s.claims
-	s.claims = 0
 	if head := q.waits.head; head != nil && (q.due() || at-head.asked >= q.patience() || q.closed) {
 		q.busy++
 		s.began = at
@@ -223,6 +221,7 @@ func (q *queue) over(jobs []*job, at moment) {
 	var ctx context.Context
 	for _, j := range jobs {
 		q.taken.remove(j)
+		q.sent -= len(j.request.claims)
 		if !j.state.CompareAndSwap(taken, finished) {
 			j.request.forsaken(j.err, &list)
 			ctx = j.ctx

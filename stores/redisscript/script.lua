@@ -22,7 +22,8 @@ else
   now, slack = time[1] * 1000000 + time[2], 0
 end
 
--- One request about a bucket, and perhaps a slot: what stands below, written out, since functions cost what they save in text.
+-- One request about a bucket, and perhaps a slot: level(), bucket() and the end, written out, since each call of the script
+-- would make those functions anew.
 local size = #arg
 if size == 32 or size == 60 then
   local struct, format = struct, string.format

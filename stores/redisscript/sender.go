@@ -14,7 +14,6 @@ type sender struct {
 	queue  *queue
 	wake   chan struct{} // closed to end it
 	given  []*job        // by the queue, under its lock or before the wake
-	claims int           // of those and of the ones under way
 	began  moment        // when that was
 	parked moment        // of an idle one, when its last call began
 
