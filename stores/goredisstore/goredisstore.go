@@ -197,11 +197,14 @@ func (s sender) Pipe(ctx context.Context, commands [][]string) error {
 			list[i] = part
 		}
 		cmd := once{redis.NewCmd(ctx, list...)}
-		if key := command[1]; !s.suspects.has(ctx, key) || !s.suspects.ask(ctx, key, cmd) {
-			_ = pipe.Process(ctx, once{redis.NewCmd(ctx, list...)}) // only queues
-		} else if cmd.Err() != nil {
-			failed = cmp.Or(failed, cmd.Err())
+		if key := command[1]; s.suspects.has(ctx, key) {
+			if s.suspects.ask(ctx, key, cmd) {
+				failed = cmp.Or(failed, cmd.Err())
+				continue
+			}
+			cmd = once{redis.NewCmd(ctx, list...)} // without the replica's answer
 		}
+		_ = pipe.Process(ctx, cmd) // only queues
 	}
 	if pipe.Len() == 0 {
 		return failed
